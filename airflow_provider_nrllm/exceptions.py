@@ -1,0 +1,21 @@
+"""The errors of the provider. None of them is retried: each needs a person to change something first."""
+
+from __future__ import annotations
+
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+
+class NrLlmConnectionError(AirflowFailException):
+    """The Airflow connection is missing, is no SQL connection, or its provider is not installed."""
+
+
+class NrLlmSchemaError(AirflowFailException):
+    """A table or column of TYPO3 or nr_llm is not in the database."""
+
+
+class NrLlmPrivilegeError(AirflowFailException):
+    """The database user lacks a privilege."""
+
+
+class NrLlmPartitionError(AirflowFailException):
+    """The partition of an Airflow run cannot be derived: it is not closed yet, or it is no time range."""

@@ -1,0 +1,28 @@
+"""What Airflow is told of the package."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_nrllm import __version__
+
+
+def get_provider_info() -> dict[str, Any]:
+    """Return the provider's metadata, as the entry point ``apache_airflow_provider`` asks for it."""
+    return {
+        "package-name": "airflow-provider-nrllm",
+        "name": "nr_llm",
+        "description": "What became of the records that AI runs of the TYPO3 extension nr_llm wrote.",
+        "versions": [__version__],
+        "integrations": [
+            {
+                "integration-name": "nr_llm",
+                "external-doc-url": "https://github.com/netresearch/t3x-nr-llm",
+                "tags": ["software"],
+            }
+        ],
+        "hooks": [{"integration-name": "nr_llm", "python-modules": ["airflow_provider_nrllm.hooks.nrllm"]}],
+        "operators": [
+            {"integration-name": "nr_llm", "python-modules": ["airflow_provider_nrllm.operators.outcomes"]}
+        ],
+    }

@@ -1,0 +1,265 @@
+"""A TYPO3 database behind an Airflow connection: how it is opened, read and written, and what its errors mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from airflow.providers.common.compat.sdk import AirflowException, AirflowNotFoundException, BaseHook
+from airflow.providers.common.sql.hooks.sql import DbApiHook
+from sqlalchemy import Table, column, create_engine, event, func, select, table
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
+from airflow_provider_nrllm.exceptions import NrLlmConnectionError, NrLlmPrivilegeError, NrLlmSchemaError
+
+
+class Driver(NamedTuple):
+    """How SQLAlchemy is told of a connection that an Airflow hook has opened."""
+
+    url: str
+    row_type: tuple[str, Any] | None = None
+
+
+def _driver(connection: Any) -> Driver | None:
+    """Return the driver of a DB-API connection by the module its class comes from; None for one not supported."""
+    package = type(connection).__module__.partition(".")[0]
+    if package == "MySQLdb":
+        from MySQLdb.cursors import Cursor
+
+        return Driver("mysql+mysqldb://", ("cursorclass", Cursor))
+    if package == "psycopg":
+        from psycopg.rows import tuple_row
+
+        return Driver("postgresql+psycopg://", ("row_factory", tuple_row))
+    return {
+        "mysql": Driver("mysql+mysqlconnector://"),
+        "psycopg2": Driver("postgresql+psycopg2://", ("cursor_factory", None)),
+        "sqlite3": Driver("sqlite://"),
+    }.get(package)
+
+
+#: Where what is missing comes from, by table name prefix.
+_MADE_BY = {"tx_nrllm_": "the TYPO3 extension nr_llm", "sys_": "the TYPO3 core"}
+
+_MISSING_CODES = frozenset({1054, 1146, "42P01", "42703"})
+_DENIED_CODES = frozenset({1044, 1142, 1143, "42501"})
+
+
+def _code(error: DBAPIError) -> int | str | None:
+    """Return the engine's own error code: a number from MySQL, an SQLSTATE from PostgreSQL, None from SQLite."""
+    cause = error.orig
+    sqlstate = getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None)
+    errno = getattr(cause, "errno", None)
+    args = getattr(cause, "args", ())
+    if isinstance(errno, int):
+        return errno
+    if args and isinstance(args[0], int):
+        return args[0]
+    return sqlstate
+
+
+class SiteDatabase:
+    """
+    A TYPO3 database: transactions over any Airflow connection whose hook is a ``DbApiHook``.
+
+    MySQL, MariaDB, PostgreSQL and SQLite. Trouble that may pass (a lost connection, a deadlock, a lock wait
+    time-out) goes through as the driver raised it, so that Airflow retries; what a person has to mend
+    becomes one of :mod:`airflow_provider_nrllm.exceptions`.
+
+    :param conn_id: the Airflow connection
+    :param required: the tables that must be there; named in full when one of them is missing
+    """
+
+    def __init__(self, conn_id: str, required: Sequence[Table] = ()) -> None:
+        self.conn_id = conn_id
+        self.required = tuple(required)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """
+        An SQLAlchemy engine whose connections the Airflow hook opens.
+
+        :raises NrLlmConnectionError: where the connection cannot be one to a TYPO3 database
+        """
+        db_hook = self._db_hook()
+
+        def connect() -> Any:
+            try:
+                return db_hook.get_conn()
+            except (ImportError, RuntimeError, AirflowException) as error:
+                # The hooks say so when the driver itself is not installed.
+                raise NrLlmConnectionError(
+                    f"Connection {self.conn_id!r} cannot be opened: {error} "
+                    "Install this provider with the extra of your engine, 'airflow-provider-nrllm[mysql]', "
+                    "[postgres] or [sqlite]."
+                ) from error
+
+        first = connect()
+        driver = _driver(first)
+        if driver is None:
+            first.close()
+            raise self._unsupported(f"opens a {type(first).__module__} connection")
+        spare = [first]
+
+        def creator() -> Any:
+            connection = spare.pop() if spare else connect()
+            if driver.row_type:
+                # The extra "cursor" of an Airflow connection changes what a row is.
+                setattr(connection, *driver.row_type)
+            return connection
+
+        # hide_parameters: an error's text goes into the task's log, and parameters are data.
+        engine = create_engine(driver.url, creator=creator, poolclass=NullPool, hide_parameters=True)
+        if engine.dialect.name == "sqlite":
+            _use_explicit_transactions(engine)
+        return engine
+
+    def _db_hook(self) -> DbApiHook:
+        try:
+            connection = BaseHook.get_connection(self.conn_id)
+        except AirflowNotFoundException as error:
+            raise NrLlmConnectionError(
+                f"Connection {self.conn_id!r} is not defined. Expected an Airflow connection of type mysql, "
+                "postgres or sqlite to the TYPO3 database; add it, or name another one in nrllm_conn_id."
+            ) from error
+        try:
+            db_hook = connection.get_hook()
+        except (AirflowException, ImportError) as error:
+            raise self._unsupported(f"has the type {connection.conn_type!r}, of which no hook is installed") from error
+        if not isinstance(db_hook, DbApiHook):
+            raise self._unsupported(f"has the type {connection.conn_type!r}, which is no SQL database")
+        return db_hook
+
+    def _unsupported(self, found: str) -> NrLlmConnectionError:
+        return NrLlmConnectionError(
+            f"Connection {self.conn_id!r} {found}. Expected one of type mysql (also for MariaDB), postgres or "
+            "sqlite, with its provider: pip install 'airflow-provider-nrllm[mysql]', [postgres] or [sqlite]."
+        )
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """
+        Read in one transaction, all of whose statements see the same moment of the database.
+
+        It takes no lock that a writer would wait for (on SQLite, as long as it is open, in journal modes
+        other than WAL, a writer does wait).
+        """
+        with self._transaction("REPEATABLE READ", "BEGIN") as connection:
+            yield connection
+
+    @contextmanager
+    def transaction(self, isolation_level: str = "READ COMMITTED") -> Iterator[Connection]:
+        """
+        Write in one transaction: committed at the end, rolled back on any error.
+
+        With READ COMMITTED a statement sees what was committed before it, also while this transaction waited
+        for a lock, and on MySQL and MariaDB it locks rows, never the gaps between them.
+
+        :param isolation_level: ``READ COMMITTED`` or ``SERIALIZABLE``; SQLite has one writer at a time anyway
+        """
+        with self._transaction(isolation_level, "BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, isolation_level: str, sqlite_begin: str) -> Iterator[Connection]:
+        engine = self.engine
+        options: dict[str, Any] = (
+            {"sqlite_begin": sqlite_begin}
+            if engine.dialect.name == "sqlite"
+            else {"isolation_level": isolation_level}
+        )
+        try:
+            with engine.execution_options(**options).begin() as connection:
+                yield connection
+        except DBAPIError as error:
+            raise self._explained(error) from error
+
+    def _explained(self, error: DBAPIError) -> Exception:
+        """Return the error of ours where a person has something to mend, else the error itself."""
+        code, message = _code(error), str(error.orig)
+        if code in _DENIED_CODES:
+            return NrLlmPrivilegeError(
+                f"Connection {self.conn_id!r}: the database refused: {message} "
+                "Grant the missing privilege; the statements are in docs/reference/privileges.md."
+            )
+        lacks = code in _MISSING_CODES or message.startswith(("no such table", "no such column"))
+        if lacks and (missing := self.missing()):
+            return NrLlmSchemaError(self.explain_missing(missing))
+        return error
+
+    def missing(self) -> list[str]:
+        """Return the names of the required tables and columns that are not there, columns as ``table.column``."""
+        with self.engine.connect() as connection:
+            found = columns_of(connection, [required.name for required in self.required])
+        missing = []
+        for required in self.required:
+            if required.name not in found:
+                missing.append(required.name)
+            else:
+                absent = [c.name for c in required.columns if c.name not in found[required.name]]
+                missing.extend(f"{required.name}.{name}" for name in absent)
+        return missing
+
+    def explain_missing(self, missing: Iterable[str]) -> str:
+        """Return a sentence that names what is missing, who makes it, and what to do."""
+        names = list(missing)
+        makers = sorted({maker for prefix, maker in _MADE_BY.items() if any(n.startswith(prefix) for n in names)})
+        return (
+            f"Connection {self.conn_id!r}: not in the database, or not visible to its user: {', '.join(names)}. "
+            f"Made by {' and '.join(makers)}: install or update it, run TYPO3's database analyzer, and check that "
+            "the connection names the TYPO3 database."
+        )
+
+
+def columns_of(connection: Connection, names: Sequence[str]) -> Mapping[str, frozenset[str]]:
+    """
+    Return the columns of those of the named tables that exist and that the user may see, by exact name.
+
+    One statement, whatever the number of names. MySQL and MariaDB show a user only what it has a privilege for.
+    """
+    dialect = connection.dialect.name
+    if dialect == "sqlite":
+        master = table("sqlite_master", column("name"), column("type"))
+        info = func.pragma_table_info(master.c.name).table_valued("name")
+        query = select(master.c.name, info.c.name).where(
+            master.c.type.in_(["table", "view"]), master.c.name.in_(names)
+        )
+    elif dialect == "postgresql":
+        # pg_catalog, not information_schema: what may not be read is denied, and not taken for gone.
+        relation = table("pg_class", column("oid"), column("relname"), schema="pg_catalog")
+        attribute = table("pg_attribute", column("attrelid"), column("attname"), column("attnum"), schema="pg_catalog")
+        query = select(relation.c.relname, attribute.c.attname).where(
+            attribute.c.attrelid == relation.c.oid,
+            attribute.c.attnum > 0,
+            func.pg_catalog.pg_table_is_visible(relation.c.oid),
+            relation.c.relname.in_(names),
+        )
+    else:
+        columns = table(
+            "columns", column("table_schema"), column("table_name"), column("column_name"), schema="information_schema"
+        )
+        query = select(columns.c.table_name, columns.c.column_name).where(
+            columns.c.table_schema == func.database(), columns.c.table_name.in_(names)
+        )
+    wanted = frozenset(names)
+    found: dict[str, set[str]] = {}
+    for table_name, column_name in connection.execute(query):
+        if table_name in wanted:
+            found.setdefault(table_name, set()).add(column_name)
+    return {name: frozenset(columns) for name, columns in found.items()}
+
+
+def _use_explicit_transactions(engine: Engine) -> None:
+    """Let SQLAlchemy begin SQLite's transactions: the driver would begin none before a SELECT."""
+
+    @event.listens_for(engine, "connect")
+    def _on_connect(dbapi_connection: Any, _record: Any) -> None:
+        dbapi_connection.isolation_level = None
+
+    @event.listens_for(engine, "begin")
+    def _on_begin(connection: Connection) -> None:
+        connection.exec_driver_sql(connection.get_execution_options().get("sqlite_begin", "BEGIN"))

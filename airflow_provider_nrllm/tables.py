@@ -1,0 +1,77 @@
+"""
+The TYPO3 and nr_llm tables, with just the columns the provider may touch.
+
+A column that is not named here is never read: record content (``history_data``), prompts and user ids are
+simply not there. TYPO3 and the extension create the tables; the provider creates none.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, MetaData, String, Table, Text
+
+metadata = MetaData()
+
+#: TYPO3 core: one row for each thing DataHandler did to a record.
+history = Table(
+    "sys_history",
+    metadata,
+    Column("uid", BigInteger, primary_key=True),
+    Column("tstamp", BigInteger),
+    Column("actiontype", BigInteger),
+    Column("recuid", BigInteger),
+    Column("tablename", String(255)),
+    Column("workspace", BigInteger),
+)
+
+#: nr_llm: one row for each AI run.
+run = Table(
+    "tx_nrllm_agentrun",
+    metadata,
+    Column("uid", BigInteger, primary_key=True),
+    Column("uuid", String(36)),
+    Column("status", String(32)),
+    Column("finished_at", BigInteger),
+    Column("crdate", BigInteger),
+)
+
+#: nr_llm: what a run did, of which only the ``tool_write`` events are read.
+event = Table(
+    "tx_nrllm_agentrun_event",
+    metadata,
+    Column("uid", BigInteger, primary_key=True),
+    Column("run", BigInteger),
+    Column("kind", String(32)),
+    Column("payload", Text),
+    Column("crdate", BigInteger),
+)
+
+#: nr_llm: explicit and observed outcomes by correlation id (ADR-176).
+outcome = Table(
+    "tx_nrllm_call_outcome",
+    metadata,
+    Column("uid", BigInteger, primary_key=True, autoincrement=True),
+    Column("pid", BigInteger),
+    Column("correlation_id", String(36)),
+    Column("outcome", String(24)),
+    Column("crdate", BigInteger),
+    Column("tstamp", BigInteger),
+)
+
+#: What the derivation reads and writes, besides the records that runs wrote.
+DERIVATION_TABLES = (history, run, event, outcome)
+
+#: The columns of a written record that tell whether it is still there; a table has ``uid`` and any of these.
+RECORD_COLUMNS = ("tstamp", "deleted", "t3ver_wsid")
+
+
+def record_table(name: str, columns: frozenset[str]) -> Table:
+    """
+    Return the written table ``name`` with its uid and those of :data:`RECORD_COLUMNS` that it has.
+
+    The name comes from data. It is given to SQLAlchemy as an identifier, which quotes it as the engine wants.
+
+    :param name: a table name that was looked up in the database before
+    :param columns: the names of the columns the table has
+    """
+    present = [column for column in RECORD_COLUMNS if column in columns]
+    return Table(name, MetaData(), Column("uid", BigInteger), *(Column(column, BigInteger) for column in present))
