@@ -17,9 +17,7 @@ def day(number, hour=0):
 NOW = day(20)
 
 
-def partition(
-    *, arguments=(None, None), data_interval=(None, None), partition_date=None, partition_key=None, now=NOW
-):
+def partition(*, arguments=(None, None), data_interval=(None, None), partition_date=None, partition_key=None, now=NOW):
     found = partition_of(
         arguments=arguments,
         data_interval=data_interval,
