@@ -19,3 +19,15 @@ class NrLlmPrivilegeError(AirflowFailException):
 
 class NrLlmPartitionError(AirflowFailException):
     """The partition of an Airflow run cannot be derived: it is not closed yet, or it is no time range."""
+
+
+class NrLlmUnansweredError(AirflowFailException):
+    """A purge would take runs that have no observed outcome yet."""
+
+
+class NrLlmCommandError(AirflowFailException):
+    """A TYPO3 command cannot be started, or does not take what it is given."""
+
+
+class NrLlmSettingError(AirflowFailException):
+    """A templated argument was rendered to what it cannot be."""
