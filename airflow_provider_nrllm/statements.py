@@ -40,33 +40,34 @@ EXPLICIT = [str(value) for value in ExplicitOutcome]
 Key = tuple[int, int]
 
 
-def among(column: ColumnElement[Any], numbers: Iterable[int]) -> ColumnElement[bool]:
-    """Whether a column is one of many numbers."""
+def _among(column: ColumnElement[Any], numbers: Iterable[int]) -> ColumnElement[bool]:
     return column.in_(bindparam(None, sorted(numbers), expanding=True, literal_execute=True))
 
 
-def later_than(time: ColumnElement[Any], uid: ColumnElement[Any], key: Key) -> ColumnElement[bool]:
-    """Whether a row comes after the page before."""
+def _after(time: ColumnElement[Any], uid: ColumnElement[Any], key: Key) -> ColumnElement[bool]:
     return and_(time >= key[0], or_(time > key[0], uid > key[1]))
 
 
-def same_id(dialect: str, left: ColumnElement[Any], right: ColumnElement[Any]) -> ColumnElement[bool]:
+def _same_id(dialect: str, left: ColumnElement[Any], right: ColumnElement[Any]) -> ColumnElement[bool]:
     """Compare two correlation ids to the letter; the collations of MySQL and MariaDB know neither case nor accents."""
     if dialect != "mysql":
         return left == right
     return and_(left == right, cast(left, LargeBinary) == cast(right, LargeBinary))
 
 
-def unanswered(dialect: str) -> ColumnElement[bool]:
+def _unanswered(dialect: str) -> ColumnElement[bool]:
     """ADR-176: an observed outcome of a value this version knows is final; ADR-185: no uuid, no answer."""
-    answered = exists().where(same_id(dialect, outcome.c.correlation_id, run.c.uuid), outcome.c.outcome.in_(OBSERVED))
+    answered = exists(outcome.c.outcome).where(
+        _same_id(dialect, outcome.c.correlation_id, run.c.uuid), outcome.c.outcome.in_(OBSERVED)
+    )
     return and_(run.c.uuid != "", ~answered)
 
 
 def last_writes(dialect: str, after: Key, limit: int, *, before: int) -> Select[Any]:
     """Unanswered runs by the time and uid of their last write: a row of ``at, uid, uuid`` for each, in that order."""
     later = event.alias("later")
-    written_later = exists().where(
+    # Not EXISTS (SELECT *), for which PostgreSQL asks for a privilege on every column.
+    written_later = exists(later.c.uid).where(
         later.c.run == event.c.run,
         later.c.kind == "tool_write",
         or_(
@@ -79,9 +80,9 @@ def last_writes(dialect: str, after: Key, limit: int, *, before: int) -> Select[
         .select_from(event.join(run, run.c.uid == event.c.run))
         .where(
             event.c.kind == "tool_write",
-            later_than(event.c.crdate, event.c.uid, after),
+            _after(event.c.crdate, event.c.uid, after),
             event.c.crdate < before,
-            unanswered(dialect),
+            _unanswered(dialect),
             ~written_later,
         )
         .order_by(event.c.crdate, event.c.uid)
@@ -101,16 +102,16 @@ def late_ends(dialect: str, after: Key, limit: int, *, before: int, written_befo
     last_write = (
         select(func.max(event.c.crdate))
         .select_from(same.join(event, event.c.run == same.c.uid))
-        .where(same_id(dialect, same.c.uuid, run.c.uuid), event.c.kind == "tool_write")
+        .where(_same_id(dialect, same.c.uuid, run.c.uuid), event.c.kind == "tool_write")
         .correlate(run)
         .scalar_subquery()
     )
     return (
         select(run.c.finished_at, run.c.uid, run.c.uuid)
         .where(
-            later_than(run.c.finished_at, run.c.uid, after),
+            _after(run.c.finished_at, run.c.uid, after),
             run.c.finished_at < before,
-            unanswered(dialect),
+            _unanswered(dialect),
             last_write < written_before,
         )
         .order_by(run.c.finished_at, run.c.uid)
@@ -126,7 +127,7 @@ def runs_of(uuids: Collection[str]) -> Select[Any]:
 def writes_of(runs: Iterable[int]) -> Select[Any]:
     """All writes of the runs."""
     return select(event.c.run, event.c.crdate, event.c.uid, event.c.payload).where(
-        event.c.kind == "tool_write", among(event.c.run, runs)
+        event.c.kind == "tool_write", _among(event.c.run, runs)
     )
 
 
@@ -149,7 +150,7 @@ def history_of(targets: Iterable[Target]) -> Select[Any]:
     ).where(
         or_(
             *(
-                and_(history.c.tablename == table, among(history.c.recuid, uids))
+                and_(history.c.tablename == table, _among(history.c.recuid, uids))
                 for table, uids in uids_by_table(targets).items()
             )
         )
@@ -167,7 +168,7 @@ def records(uids: Mapping[str, Collection[int]], columns: Mapping[str, frozenset
     for name in uids:
         record = record_table(name, columns[name])
         state = [record.c.get(column, cast(null(), BigInteger)) for column in ("deleted", "tstamp", "t3ver_wsid")]
-        selects.append(select(literal(name), record.c.uid, *state).where(among(record.c.uid, uids[name])))
+        selects.append(select(literal(name), record.c.uid, *state).where(_among(record.c.uid, uids[name])))
     return union_all(*selects)
 
 
@@ -181,7 +182,7 @@ def uids_by_table(targets: Iterable[Target]) -> dict[str, set[int]]:
 
 def lock_runs(uids: Iterable[int]) -> Select[Any]:
     """Lock the run rows, always in the order of their uids, so that two derivations cannot block each other."""
-    return select(run.c.uid).where(among(run.c.uid, uids)).order_by(run.c.uid).with_for_update()
+    return select(run.c.uid).where(_among(run.c.uid, uids)).order_by(run.c.uid).with_for_update()
 
 
 def observed_of(uuids: Collection[str]) -> Select[Any]:
@@ -201,15 +202,17 @@ def insert_outcomes(outcomes: Mapping[str, str], now: int) -> Insert:
     )
 
 
-def delete_ratings(correlation_id: str) -> Delete:
+def delete_ratings(dialect: str, correlation_id: str) -> Delete:
     """The explicit outcomes of a correlation id; the observed one stays."""
-    return delete(outcome).where(outcome.c.correlation_id == correlation_id, outcome.c.outcome.in_(EXPLICIT))
+    return delete(outcome).where(
+        _same_id(dialect, outcome.c.correlation_id, literal(correlation_id)), outcome.c.outcome.in_(EXPLICIT)
+    )
 
 
-def outcomes_of(correlation_id: str) -> Select[Any]:
-    """All outcomes of a correlation id, the oldest first."""
+def outcomes_of(dialect: str, correlation_id: str) -> Select[Any]:
+    """The values of all outcomes of a correlation id, the oldest first."""
     return (
-        select(outcome.c.correlation_id, outcome.c.outcome)
-        .where(outcome.c.correlation_id == correlation_id)
+        select(outcome.c.outcome)
+        .where(_same_id(dialect, outcome.c.correlation_id, literal(correlation_id)))
         .order_by(outcome.c.uid)
     )
