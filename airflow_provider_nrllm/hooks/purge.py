@@ -91,7 +91,7 @@ def deletable(dialect: str, after: Key, limit: int, *, made_before: int) -> Sele
     """
     other = run.alias("other")
     made_earlier = exists().where(
-        statements.same_id(dialect, other.c.uuid, run.c.uuid),
+        statements._same_id(dialect, other.c.uuid, run.c.uuid),
         or_(other.c.crdate < run.c.crdate, and_(other.c.crdate == run.c.crdate, other.c.uid < run.c.uid)),
         _ended_and_wrote(other),
     )
@@ -99,8 +99,8 @@ def deletable(dialect: str, after: Key, limit: int, *, made_before: int) -> Sele
         select(run.c.crdate, run.c.uid, run.c.uuid)
         .where(
             run.c.crdate < made_before,
-            statements.later_than(run.c.crdate, run.c.uid, after),
-            statements.unanswered(dialect),
+            statements._after(run.c.crdate, run.c.uid, after),
+            statements._unanswered(dialect),
             _ended_and_wrote(run),
             ~made_earlier,
         )
@@ -118,6 +118,6 @@ def last_write_of(runs: Iterable[int]) -> Select[Any]:
     """The time of each run's last write."""
     return (
         select(event.c.run, func.max(event.c.crdate))
-        .where(event.c.kind == "tool_write", statements.among(event.c.run, runs))
+        .where(event.c.kind == "tool_write", statements._among(event.c.run, runs))
         .group_by(event.c.run)
     )
