@@ -255,7 +255,11 @@ def columns_of(connection: Connection, names: Sequence[str]) -> Mapping[str, fro
     if dialect == "sqlite":
         master = table("sqlite_master", column("name"), column("type"))
         info = func.pragma_table_info(master.c.name).table_valued("name")
-        query = select(master.c.name, info.c.name).select_from(master.join(info, true())).where(master.c.type.in_(["table", "view"]), master.c.name.in_(names))
+        query = (
+            select(master.c.name, info.c.name)
+            .select_from(master.join(info, true()))
+            .where(master.c.type.in_(["table", "view"]), master.c.name.in_(names))
+        )
     elif dialect == "postgresql":
         # pg_catalog, not information_schema: what may not be read is denied, and not taken for gone.
         relation = table("pg_class", column("oid"), column("relname"), schema="pg_catalog")
