@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import func, insert, select
-from sqlalchemy.engine import Engine
+from sqlalchemy import Table, func, insert, select
+from sqlalchemy.engine import Connection, Engine
 
 from demo.site import event, history, metadata, outcome, run
 
@@ -31,8 +32,7 @@ def add_run(
     """
     ended = finished if finished is not None else max([made, *writes])
     with engine.begin() as connection:
-        uid = (connection.execute(select(func.max(run.c.uid))).scalar() or 0) + 1
-        record = (connection.execute(select(func.max(metadata.tables["tt_content"].c.uid))).scalar() or 0) + 1
+        uid, record = _next(connection, run), _next(connection, metadata.tables["tt_content"])
         row = {"uid": uid, "uuid": uuid, "status": status, "crdate": made}
         connection.execute(insert(run).values(**row, finished_at=ended if status == "completed" else 0))
         connection.execute(insert(event).values(_event(connection, uid, "llm", made, {})))
@@ -49,6 +49,14 @@ def add_run(
             connection.execute(insert(outcome).values(correlation_id=uuid, outcome=answered, crdate=ended))
 
 
+def add_edit(engine: Engine, record: int, at: int) -> None:
+    """Add a person's edit of a record of ``tt_content``."""
+    with engine.begin() as connection:
+        uid = _next(connection, history)
+        row = {"uid": uid, "tstamp": at, "actiontype": 2, "tablename": "tt_content", "recuid": record}
+        connection.execute(insert(history).values(row))
+
+
 def purge_runs(engine: Engine, *, made_before: int) -> int:
     """Delete as ``nrllm:privacy:purge`` does: ended runs by when they were made, their events first."""
     ended = run.c.status.in_(["completed", "failed", "cancelled"])
@@ -58,7 +66,7 @@ def purge_runs(engine: Engine, *, made_before: int) -> int:
         return connection.execute(run.delete().where(run.c.uid.in_(old))).rowcount
 
 
-def _event(connection, run_uid, kind, at, payload):
+def _event(connection: Connection, run_uid: int, kind: str, at: int, payload: dict[str, Any]) -> dict[str, Any]:
     return {
         "uid": _next(connection, event),
         "run": run_uid,
@@ -68,5 +76,5 @@ def _event(connection, run_uid, kind, at, payload):
     }
 
 
-def _next(connection, table):
-    return (connection.execute(select(func.max(table.c.uid))).scalar() or 0) + 1
+def _next(connection: Connection, table: Table) -> int:
+    return int(connection.execute(select(func.max(table.c.uid))).scalar() or 0) + 1

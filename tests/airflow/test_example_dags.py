@@ -3,8 +3,10 @@
 import time
 from datetime import UTC, datetime, timedelta
 
+import airflow
 import pytest
 from airflow.providers.common.compat.sdk import DAG, task
+from packaging.version import Version
 from sqlalchemy import select
 
 from airflow_provider_nrllm.operators.commands import NrLlmPurgeOperator
@@ -15,6 +17,8 @@ from tests.airflow.typo3 import StandIn
 from tests.runs import DAY, add_run
 
 pytestmark = pytest.mark.usefixtures("airflow_db")
+
+AIRFLOW = Version(airflow.__version__)
 
 #: Yesterday at two o'clock, when the schedule's data interval ended.
 END = int(time.time()) // DAY * DAY - DAY + 2 * 3600
@@ -42,6 +46,11 @@ def purges_dag(**of_every_task):
 
 def run_purges(typo3, dag=None, moment=MOMENT):
     return run_dag(dag or purges_dag(retries=0), moment, run_conf={"typo3_command": typo3.command})
+
+
+def test_partitions_come_with_airflow_3_2_and_are_no_import_error_before():
+    expected = {"nrllm_partitioned", "nrllm_after_each_partition"} if AIRFLOW >= Version("3.2") else set()
+    assert set(load_file("nrllm_partitioned.py")) == expected
 
 
 def test_a_day_is_derived(site):
@@ -153,6 +162,19 @@ def test_a_purge_that_fails_is_retried_unless_it_refused_an_option(site, typo3, 
     states = run_purges(typo3, purges_dag(retries=1, retry_delay=timedelta(0)))
     assert {states[purge] for purge in PURGES} == {"failed" if exit_code else "success"}
     assert len(typo3.calls) == 4 * calls_each
+
+
+if Version("3.2") <= AIRFLOW:
+
+    @on_sqlite
+    def test_run_by_hand_the_partitioned_dags_derive_all_and_hand_on_nothing(site):
+        # dag.test() knows no partitions; test_backfill.py runs them.
+        site.define_connection("nrllm_default")
+        add_run(site.engine, "old", made=END - 90 * DAY, writes=[END - 80 * DAY])
+        dags = load_file("nrllm_partitioned.py")
+        assert run_dag(dags["nrllm_partitioned"], logical_date=None) == {"derive_outcomes": "success"}
+        assert run_dag(dags["nrllm_after_each_partition"], logical_date=None) == {"report": "success"}
+        assert outcome_rows(site.engine) == [("old", "accepted_unchanged")]
 
 
 @on_sqlite
