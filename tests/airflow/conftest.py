@@ -1,0 +1,27 @@
+"""The example DAGs as Airflow loads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DAGS = Path(__file__).parent.parent.parent / "dags"
+
+
+@pytest.fixture
+def load_dag(airflow_db: None) -> Callable[[str], Any]:
+    """Return a function that loads the file ``dags/<name>.py`` and returns the DAG of that name."""
+    try:
+        from airflow.dag_processing.dagbag import DagBag
+    except ImportError:  # before Airflow 3.1
+        from airflow.models.dagbag import DagBag
+
+    def load(name: str) -> Any:
+        bag = DagBag(str(DAGS / f"{name}.py"))
+        assert bag.import_errors == {}
+        return bag.dags.get(name)
+
+    return load
