@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,3 +27,9 @@ def load_dag(airflow_db: None) -> Callable[[str], Any]:
         return bag.dags.get(name)
 
     return load
+
+
+def run_dag(dag: Any, moment: datetime) -> Any:
+    """Run a DAG for a moment in this process, and return the DAG run."""
+    name = "logical_date" if "logical_date" in inspect.signature(dag.test).parameters else "execution_date"
+    return dag.test(**{name: moment})
