@@ -24,7 +24,7 @@ SITES = ["nrllm_site_a", "nrllm_site_b"]
 with DAG(
     dag_id="nrllm_many_sites",
     description=__doc__.strip().partition("\n")[0],
-    schedule=CronDataIntervalTimetable("0 2 * * *", timezone="UTC"),
+    schedule=CronDataIntervalTimetable("0 0 * * *", timezone="UTC"),
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=True,
     max_active_runs=2,

@@ -28,7 +28,7 @@ WINDOW = timedelta(days=7)
 with DAG(
     dag_id="nrllm_outcomes_and_purges",
     description=__doc__.strip().partition("\n")[0],
-    schedule=CronDataIntervalTimetable("0 2 * * *", timezone="UTC"),
+    schedule=CronDataIntervalTimetable("0 0 * * *", timezone="UTC"),
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=True,
     # A day that failed is not overtaken by the purges of the next one: the guard finds its runs.

@@ -30,8 +30,8 @@ if PARTITIONS:
     with DAG(
         dag_id="nrllm_partitioned",
         description=__doc__.strip().partition("\n")[0],
-        # A run at two o'clock answers the day that ends then: the partition is the one before it.
-        schedule=CronPartitionTimetable("0 2 * * *", timezone="UTC", run_offset=-1),
+        # A run at midnight answers the day that ends then: the partition is the one before it.
+        schedule=CronPartitionTimetable("0 0 * * *", timezone="UTC", run_offset=-1),
         start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
         catchup=True,
         max_active_runs=4,

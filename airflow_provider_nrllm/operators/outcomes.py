@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import Asset, BaseOperator, Context
 
@@ -15,6 +15,9 @@ from airflow_provider_nrllm.exceptions import NrLlmPartitionError
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
 from airflow_provider_nrllm.outcomes import ObservedOutcome
 from airflow_provider_nrllm.partitions import DAY, Partition, between, moment_of, partition_of, window_seconds
+
+if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
 
 #: The most runs on a page: a page's outcomes are inserted by one statement, and engines limit its parameters.
 MAX_PAGE_SIZE = 5000
@@ -81,12 +84,14 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         self.log.info("Partition %s; window %d days", partition, window // DAY)
         outcomes: Counter[ObservedOutcome] = Counter()
         unreadable = 0
+        written_tables: set[str] = set()
         pages = self.hook.pages(partition.start_second, partition.end_second, window=window, page_size=self.page_size)
         for number, page in enumerate(pages, start=1):
             answers = page.outcomes(int(time.time()))
             recorded = self.hook.record_observed(page.runs, answers)
             outcomes.update(answers[run.uuid] for run in recorded)
             unreadable += sum(run.unreadable_writes for run in recorded)
+            written_tables.update(target.table for target in page.evidence)
             reached = datetime.fromtimestamp(page.reached, UTC)
             self.log.info(
                 "Page %d: %d runs answered, %d in all, up to %s",
@@ -101,10 +106,17 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
             "unreadable_writes": unreadable,
         }
         self.log.info("Answered: %s", result)
+        self._for_lineage = result, written_tables
         for outlet in self.outlets:
             if isinstance(outlet, Asset):
                 context["outlet_events"][outlet].extra.update(result)
         return result
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any]:  # noqa: ARG002
+        """Tell OpenLineage, where its provider is installed, which tables were read and written, and the counts."""
+        from airflow_provider_nrllm.lineage import lineage_of
+
+        return lineage_of(self.nrllm_conn_id, *self._for_lineage)
 
     def _partition(self, context: Context) -> Partition:
         """

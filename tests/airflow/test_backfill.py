@@ -14,8 +14,8 @@ from demo.site import empty_tables, outcome, outcome_rows
 from tests.airflow.scheduler import RealAirflow, RealAirflow2
 from tests.runs import DAY, add_edit, add_run
 
-#: The day at two o'clock, when the schedule's data intervals end.
-END = int(time.time()) // DAY * DAY - DAY + 2 * 3600
+#: A midnight, when the schedule's data intervals end.
+END = int(time.time()) // DAY * DAY - DAY
 AIRFLOW = Version(airflow.__version__)
 TEN_DAYS = [datetime.fromtimestamp(END - days * DAY, UTC) for days in range(10, 0, -1)]
 

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from airflow_provider_nrllm.operators.commands import NrLlmPurgeOperator
 from airflow_provider_nrllm.operators.purge import NrLlmPurgeGuardOperator
 from demo.site import outcome_rows, run
-from tests.airflow.examples import load_file, make_known, run_dag
+from tests.airflow.conftest import DAGS, make_known, run_dag, states_of
 from tests.airflow.typo3 import StandIn
 from tests.runs import DAY, add_run
 
@@ -20,10 +20,11 @@ pytestmark = pytest.mark.usefixtures("airflow_db")
 
 AIRFLOW = Version(airflow.__version__)
 
-#: Yesterday at two o'clock, when the schedule's data interval ended.
-END = int(time.time()) // DAY * DAY - DAY + 2 * 3600
+#: The midnight before yesterday, when the schedule's data interval ended.
+END = int(time.time()) // DAY * DAY - DAY
 MOMENT = datetime.fromtimestamp(END, UTC)
 
+PARTITIONED = ["nrllm_partitioned", "nrllm_after_each_partition"]
 PURGES = ["purge_governance", "purge_privacy", "purge_session", "purge_telemetry"]
 
 on_sqlite = pytest.mark.parametrize("site", ["sqlite"], indirect=True)
@@ -35,39 +36,34 @@ def typo3(tmp_path):
     return StandIn(tmp_path)
 
 
-def purges_dag(**of_every_task):
-    """Return the DAG of derivation and purges, its tasks changed."""
-    dag = load_file("nrllm_outcomes_and_purges.py")["nrllm_outcomes_and_purges"]
-    for operator in dag.tasks:
-        for name, value in of_every_task.items():
-            setattr(operator, name, value)
-    return dag
+@pytest.fixture
+def purges_dag(load_dag):
+    """Return a function that returns the DAG of derivation and purges, its tasks changed."""
+
+    def load(**of_every_task):
+        dag = load_dag("nrllm_outcomes_and_purges")
+        for operator in dag.tasks:
+            for name, value in of_every_task.items():
+                setattr(operator, name, value)
+        return dag
+
+    return load
 
 
-def run_purges(typo3, dag=None, moment=MOMENT):
-    return run_dag(dag or purges_dag(retries=0), moment, run_conf={"typo3_command": typo3.command})
+def run_purges(typo3, dag, moment=MOMENT):
+    return states_of(run_dag(dag, moment, run_conf={"typo3_command": typo3.command}))
 
 
-def test_partitions_come_with_airflow_3_2_and_are_no_import_error_before():
-    expected = {"nrllm_partitioned", "nrllm_after_each_partition"} if AIRFLOW >= Version("3.2") else set()
-    assert set(load_file("nrllm_partitioned.py")) == expected
-
-
-def test_a_day_is_derived(site):
-    site.define_connection("nrllm_default")
-    add_run(site.engine, "first second", made=END - 8 * DAY, writes=[END - 8 * DAY])
-    add_run(site.engine, "last second", made=END - 8 * DAY, writes=[END - 7 * DAY - 1])
-    add_run(site.engine, "the next day", made=END - 8 * DAY, writes=[END - 7 * DAY])
-    states = run_dag(load_file("nrllm_observed_outcomes.py")["nrllm_observed_outcomes"], MOMENT)
-    assert states == {"derive_outcomes": "success"}
-    assert [uuid for uuid, _ in outcome_rows(site.engine)] == ["first second", "last second"]
+def test_partitions_come_with_airflow_3_2_and_are_no_import_error_before(load_dag):
+    found = [load_dag(name, DAGS / "nrllm_partitioned.py") for name in PARTITIONED]
+    assert [dag is not None for dag in found] == [Version("3.2") <= AIRFLOW] * 2
 
 
 @on_sqlite
-def test_the_purges_run_after_a_derivation_that_left_nothing(site, typo3):
+def test_the_purges_run_after_a_derivation_that_left_nothing(site, typo3, purges_dag):
     site.define_connection("nrllm_default")
     add_run(site.engine, "old", made=END - 40 * DAY, writes=[END - 7 * DAY - 60])
-    assert set(run_purges(typo3).values()) == {"success"}
+    assert set(run_purges(typo3, purges_dag(retries=0)).values()) == {"success"}
     assert outcome_rows(site.engine) == [("old", "accepted_unchanged")]
     assert sorted(typo3.calls) == [
         ["--ansi", f"nrllm:{category}:purge", "--days=30"]
@@ -75,7 +71,7 @@ def test_the_purges_run_after_a_derivation_that_left_nothing(site, typo3):
     ]
 
 
-def test_a_purge_takes_what_is_answered_and_not_what_is_watched(site, typo3):
+def test_a_purge_takes_what_is_answered_and_not_what_is_watched(site, typo3, purges_dag):
     site.define_connection("nrllm_default")
     typo3.write(
         then="if sys.argv[-2] == 'nrllm:privacy:purge':\n"
@@ -85,16 +81,16 @@ def test_a_purge_takes_what_is_answered_and_not_what_is_watched(site, typo3):
         f"    print(purge_runs(engine, made_before={int(time.time()) - 30 * DAY}), 'runs')\n"
     )
     add_run(site.engine, "old", made=END - 40 * DAY, writes=[END - 7 * DAY - 60])
-    states = run_purges(typo3)
+    states = run_purges(typo3, purges_dag(retries=0))
     assert states["purge_privacy"] == "success"
     assert uuids(site) == []
     # Approved late: its last write is still watched when it is old enough to be purged.
     add_run(site.engine, "late", made=END - 40 * DAY, writes=[END - 7 * DAY + 60])
-    states = run_purges(typo3)
+    states = run_purges(typo3, purges_dag(retries=0))
     assert {states[purge] for purge in PURGES} == {"skipped"}
     assert uuids(site) == ["late"]
     # The next day's derivation answers it, and the purge takes it.
-    states = run_purges(typo3, moment=MOMENT + timedelta(days=1))
+    states = run_purges(typo3, purges_dag(retries=0), MOMENT + timedelta(days=1))
     assert states["purge_privacy"] == "success"
     assert uuids(site) == []
     assert outcome_rows(site.engine) == [("late", "accepted_unchanged"), ("old", "accepted_unchanged")]
@@ -107,10 +103,10 @@ def uuids(site):
 
 
 @on_sqlite
-def test_a_run_at_risk_skips_the_purges(site, typo3):
+def test_a_run_at_risk_skips_the_purges(site, typo3, purges_dag):
     site.define_connection("nrllm_default")
     add_run(site.engine, "late", made=END - 40 * DAY, writes=[END - 3 * DAY])
-    states = run_purges(typo3)
+    states = run_purges(typo3, purges_dag(retries=0))
     assert states.pop("derive_outcomes") == "success"
     assert set(states.values()) == {"skipped"}
     assert typo3.calls == []
@@ -135,7 +131,7 @@ def test_skip_skips_what_comes_after_by_the_default_rule_and_nothing_else(site):
         guard >> first >> second
         always(guard.output)
     make_known(dag)
-    assert run_dag(dag) == {
+    assert states_of(run_dag(dag, MOMENT)) == {
         "guard": "skipped",
         "first": "skipped",
         "second": "skipped",
@@ -146,9 +142,9 @@ def test_skip_skips_what_comes_after_by_the_default_rule_and_nothing_else(site):
 
 
 @on_sqlite
-def test_a_failed_derivation_blocks_the_purges(site, typo3, tmp_path):
+def test_a_failed_derivation_blocks_the_purges(site, typo3, purges_dag, tmp_path):
     site.define_connection("nrllm_default", host=str(tmp_path / "no_tables.sqlite"))
-    states = run_purges(typo3)
+    states = run_purges(typo3, purges_dag(retries=0))
     assert states.pop("derive_outcomes") == "failed"
     assert set(states.values()) == {"upstream_failed"}
     assert typo3.calls == []
@@ -156,7 +152,7 @@ def test_a_failed_derivation_blocks_the_purges(site, typo3, tmp_path):
 
 @on_sqlite
 @pytest.mark.parametrize(("exit_code", "calls_each"), [(1, 2), (2, 1), (0, 1)])
-def test_a_purge_that_fails_is_retried_unless_it_refused_an_option(site, typo3, exit_code, calls_each):
+def test_a_purge_that_fails_is_retried_unless_it_refused_an_option(site, typo3, purges_dag, exit_code, calls_each):
     site.define_connection("nrllm_default")
     typo3.write(exit_code=exit_code)
     states = run_purges(typo3, purges_dag(retries=1, retry_delay=timedelta(0)))
@@ -167,24 +163,26 @@ def test_a_purge_that_fails_is_retried_unless_it_refused_an_option(site, typo3, 
 if Version("3.2") <= AIRFLOW:
 
     @on_sqlite
-    def test_run_by_hand_the_partitioned_dags_derive_all_and_hand_on_nothing(site):
+    def test_run_by_hand_the_partitioned_dags_derive_all_and_hand_on_nothing(site, load_dag):
         # dag.test() knows no partitions; test_backfill.py runs them.
         site.define_connection("nrllm_default")
         add_run(site.engine, "old", made=END - 90 * DAY, writes=[END - 80 * DAY])
-        dags = load_file("nrllm_partitioned.py")
-        assert run_dag(dags["nrllm_partitioned"], logical_date=None) == {"derive_outcomes": "success"}
-        assert run_dag(dags["nrllm_after_each_partition"], logical_date=None) == {"report": "success"}
+        derive, after = (load_dag(name, DAGS / "nrllm_partitioned.py") for name in PARTITIONED)
+        assert states_of(run_dag(derive, None)) == {"derive_outcomes": "success"}
+        assert states_of(run_dag(after, None)) == {"report": "success"}
         assert outcome_rows(site.engine) == [("old", "accepted_unchanged")]
 
 
 @on_sqlite
-def test_many_sites_are_derived_each_in_a_task_named_after_it(site, tmp_path):
-    dag = load_file("nrllm_many_sites.py")["nrllm_many_sites"]
+def test_many_sites_are_derived_each_in_a_task_named_after_it(site, load_dag, tmp_path):
+    dag = load_dag("nrllm_many_sites")
     site.define_connection("nrllm_site_a")
     # The other site's database has no tables.
     site.define_connection("nrllm_site_b", host=str(tmp_path / "no_tables.sqlite"))
     add_run(site.engine, "of site a", made=END - 8 * DAY, writes=[END - 7 * DAY - 60])
-    states, names = run_dag(dag, MOMENT), rendered_names(dag.dag_id)
+    for operator in dag.tasks:
+        operator.partial_kwargs["retries"] = 0
+    states, names = states_of(run_dag(dag, MOMENT)), rendered_names(dag.dag_id)
     assert states == {"derive_outcomes[0]": "success", "derive_outcomes[1]": "failed"}
     assert names == ["nrllm_site_a", "nrllm_site_b"]
     assert outcome_rows(site.engine) == [("of site a", "accepted_unchanged")]
