@@ -57,33 +57,29 @@ def _same_id(dialect: str, left: ColumnElement[Any], right: ColumnElement[Any]) 
 
 def _unanswered(dialect: str) -> ColumnElement[bool]:
     """ADR-176: an observed outcome of a value this version knows is final; ADR-185: no uuid, no answer."""
-    answered = exists(outcome.c.outcome).where(
-        _same_id(dialect, outcome.c.correlation_id, run.c.uuid), outcome.c.outcome.in_(OBSERVED)
+    answered = (
+        select(outcome.c.uid)
+        # MariaDB plans by counts that lag behind; while it takes the table for empty, it would read all of it
+        # for every run.
+        .with_hint(outcome, "FORCE INDEX (correlation)", "mysql")
+        .where(_same_id(dialect, outcome.c.correlation_id, run.c.uuid), outcome.c.outcome.in_(OBSERVED))
     )
-    return and_(run.c.uuid != "", ~answered)
+    # Not the bare uuid: MariaDB would begin with the index on it, which finds every run there is.
+    return and_(func.coalesce(run.c.uuid, "") != "", ~exists(answered))
 
 
-def last_writes(dialect: str, after: Key, limit: int, *, before: int) -> Select[Any]:
-    """Unanswered runs by the time and uid of their last write: a row of ``at, uid, uuid`` for each, in that order."""
-    later = event.alias("later")
-    # Not EXISTS (SELECT *), for which PostgreSQL asks for a privilege on every column.
-    written_later = exists(later.c.uid).where(
-        later.c.run == event.c.run,
-        later.c.kind == "tool_write",
-        or_(
-            later.c.crdate > event.c.crdate,
-            and_(later.c.crdate == event.c.crdate, later.c.uid > event.c.uid),
-        ),
-    )
+def writes_after(dialect: str, after: Key, limit: int, *, before: int) -> Select[Any]:
+    """The writes of unanswered runs in the order of time and uid: a row of ``at, uid, uuid`` for each."""
     return (
         select(event.c.crdate, event.c.uid, run.c.uuid)
+        # MariaDB would sort all that was ever written for each page, rather than go along the index.
+        .with_hint(event, "FORCE INDEX (crdate)", "mysql")
         .select_from(event.join(run, run.c.uid == event.c.run))
         .where(
             event.c.kind == "tool_write",
             _after(event.c.crdate, event.c.uid, after),
             event.c.crdate < before,
             _unanswered(dialect),
-            ~written_later,
         )
         .order_by(event.c.crdate, event.c.uid)
         .limit(limit)
@@ -94,17 +90,19 @@ def late_ends(dialect: str, after: Key, limit: int, *, before: int, written_befo
     """
     Unanswered runs that ended after all their writes had closed, by that time: a row of ``at, uid, uuid`` for each.
 
+    A run without a write may be among them.
+
     :param after: where the page begins
     :param before: the end of the partition
     :param written_before: the last write of all runs with the uuid is earlier than this
     """
     same = run.alias("same")
-    last_write = (
-        select(func.max(event.c.crdate))
-        .select_from(same.join(event, event.c.run == same.c.uid))
-        .where(_same_id(dialect, same.c.uuid, run.c.uuid), event.c.kind == "tool_write")
-        .correlate(run)
-        .scalar_subquery()
+    # Not EXISTS (SELECT *), for which PostgreSQL asks for a privilege on every column.
+    written_later = exists(event.c.uid).where(
+        _same_id(dialect, same.c.uuid, run.c.uuid),
+        event.c.run == same.c.uid,
+        event.c.kind == "tool_write",
+        event.c.crdate >= written_before,
     )
     return (
         select(run.c.finished_at, run.c.uid, run.c.uuid)
@@ -112,7 +110,7 @@ def late_ends(dialect: str, after: Key, limit: int, *, before: int, written_befo
             _after(run.c.finished_at, run.c.uid, after),
             run.c.finished_at < before,
             _unanswered(dialect),
-            last_write < written_before,
+            ~written_later,
         )
         .order_by(run.c.finished_at, run.c.uid)
         .limit(limit)
