@@ -19,17 +19,17 @@ from sqlalchemy import (
     delete,
     exists,
     func,
-    insert,
     literal,
     null,
     or_,
     select,
+    true,
     union_all,
 )
-from sqlalchemy.sql import ColumnElement, Delete, Insert, Select
+from sqlalchemy.sql import ColumnElement, Delete, Select
 from sqlalchemy.sql.selectable import CompoundSelect
 
-from airflow_provider_nrllm.outcomes import ExplicitOutcome, ObservedOutcome, Target
+from airflow_provider_nrllm.outcomes import Action, ExplicitOutcome, ObservedOutcome, Target
 from airflow_provider_nrllm.stretches import Stretch
 from airflow_provider_nrllm.tables import event, history, outcome, record_table, run
 
@@ -136,22 +136,25 @@ def writes_in(stretches: Sequence[Stretch]) -> Select[Any]:
     )
 
 
-def history_of(targets: Iterable[Target]) -> Select[Any]:
-    """The history of the records: who changed what is not read, nor what the values were."""
-    return select(
-        history.c.tablename,
-        history.c.recuid,
-        history.c.tstamp,
-        history.c.uid,
-        history.c.actiontype,
-        func.coalesce(history.c.workspace, 0),
-    ).where(
-        or_(
-            *(
-                and_(history.c.tablename == table, _among(history.c.recuid, uids))
-                for table, uids in uids_by_table(targets).items()
-            )
+def history_of(targets: Iterable[Target], near: Stretch | None = None) -> Select[Any]:
+    """
+    The history of the records: who changed what is not read, nor what the values were.
+
+    :param near: of the other rows only those in this stretch; but all that delete, undelete or publish the
+        record, and all drafts
+    """
+    workspace = func.coalesce(history.c.workspace, 0)
+    of_targets = or_(
+        *(
+            and_(history.c.tablename == table, _among(history.c.recuid, uids))
+            for table, uids in uids_by_table(targets).items()
         )
+    )
+    return select(
+        history.c.tablename, history.c.recuid, history.c.tstamp, history.c.uid, history.c.actiontype, workspace
+    ).where(
+        of_targets,
+        or_(history.c.tstamp.between(*near), history.c.actiontype.in_(list(Action)), workspace > 0) if near else true(),
     )
 
 
@@ -190,14 +193,12 @@ def observed_of(uuids: Collection[str]) -> Select[Any]:
     )
 
 
-def insert_outcomes(outcomes: Mapping[str, str], now: int) -> Insert:
-    """One row for each correlation id."""
-    return insert(outcome).values(
-        [
-            {"pid": 0, "correlation_id": correlation_id, "outcome": str(value), "crdate": now, "tstamp": now}
-            for correlation_id, value in outcomes.items()
-        ]
-    )
+def outcome_rows(outcomes: Mapping[str, str], now: int) -> list[dict[str, Any]]:
+    """What is inserted into the outcome table: a row for each correlation id."""
+    return [
+        {"pid": 0, "correlation_id": correlation_id, "outcome": str(value), "crdate": now, "tstamp": now}
+        for correlation_id, value in outcomes.items()
+    ]
 
 
 def delete_ratings(dialect: str, correlation_id: str) -> Delete:

@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from airflow.providers.common.compat.sdk import BaseHook
+from sqlalchemy import insert
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import Select
 
@@ -27,6 +28,7 @@ from airflow_provider_nrllm.outcomes import (
 from airflow_provider_nrllm.pages import Page, SettledRun
 from airflow_provider_nrllm.statements import Key
 from airflow_provider_nrllm.tables import DERIVATION_TABLES
+from airflow_provider_nrllm.tables import outcome as outcome_table
 
 CORRELATION_ID_LENGTH = 36
 EXPLICIT_VALUES = frozenset(statements.EXPLICIT)
@@ -174,8 +176,8 @@ class NrLlmHook(BaseHook):
         answered = set(connection.execute(statements.observed_of([run.uuid for run in runs])).scalars())
         unanswered = [run for run in runs if run.uuid not in answered]
         if unanswered:
-            rows = {run.uuid: outcomes[run.uuid] for run in unanswered}
-            connection.execute(statements.insert_outcomes(rows, int(time.time())))
+            rows = statements.outcome_rows({run.uuid: outcomes[run.uuid] for run in unanswered}, int(time.time()))
+            connection.execute(insert(outcome_table), rows)
         return unanswered
 
     def record_explicit(self, correlation_id: str, outcome: str) -> None:
@@ -200,7 +202,7 @@ class NrLlmHook(BaseHook):
             raise ValueError(f"outcome is {outcome!r}; expected {expected}: observed outcomes are derived") from None
         with self.database.transaction("SERIALIZABLE") as connection:
             connection.execute(statements.delete_ratings(connection.dialect.name, correlation_id))
-            connection.execute(statements.insert_outcomes({correlation_id: rating}, int(time.time())))
+            connection.execute(insert(outcome_table), statements.outcome_rows({correlation_id: rating}, int(time.time())))
 
     def outcomes(self, correlation_id: str) -> Outcomes:
         """
