@@ -18,6 +18,9 @@ from airflow_provider_nrllm.exceptions import NrLlmConnectionError, NrLlmPrivile
 from airflow_provider_nrllm.hooks.catalog import columns_of
 from airflow_provider_nrllm.hooks.refusals import is_denied, lacks_table_or_column, missing_grant
 
+#: The most rows inserted at once: engines limit the parameters of a statement.
+MAX_PAGE_SIZE = 5000
+
 
 class Driver(NamedTuple):
     """How SQLAlchemy is told of a connection that an Airflow hook has opened."""
@@ -100,6 +103,8 @@ class SiteDatabase:
 
         # hide_parameters: an error's text goes into the task's log, and parameters are data.
         engine = create_engine(driver.url, creator=creator, poolclass=NullPool, hide_parameters=True)
+        # The rows of a page are inserted by one statement.
+        engine = engine.execution_options(insertmanyvalues_page_size=MAX_PAGE_SIZE)
         if engine.dialect.name == "sqlite":
             _use_explicit_transactions(engine)
         return engine

@@ -12,12 +12,10 @@ from typing import Any
 from airflow.providers.common.compat.sdk import Asset, BaseOperator, Context
 
 from airflow_provider_nrllm.exceptions import NrLlmPartitionError
+from airflow_provider_nrllm.hooks.database import MAX_PAGE_SIZE
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
 from airflow_provider_nrllm.outcomes import ObservedOutcome
 from airflow_provider_nrllm.partitions import DAY, Partition, between, moment_of, partition_of, window_seconds
-
-#: The most runs on a page: a page's outcomes are inserted by one statement, and engines limit its parameters.
-MAX_PAGE_SIZE = 5000
 
 
 class NrLlmDeriveOutcomesOperator(BaseOperator):
