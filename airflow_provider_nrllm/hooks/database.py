@@ -103,8 +103,6 @@ class SiteDatabase:
 
         # hide_parameters: an error's text goes into the task's log, and parameters are data.
         engine = create_engine(driver.url, creator=creator, poolclass=NullPool, hide_parameters=True)
-        # The rows of a page are inserted by one statement.
-        engine = engine.execution_options(insertmanyvalues_page_size=MAX_PAGE_SIZE)
         if engine.dialect.name == "sqlite":
             _use_explicit_transactions(engine)
         return engine
