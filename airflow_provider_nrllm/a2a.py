@@ -32,14 +32,14 @@ class State(StrEnum):
 
 #: Nothing comes after one of these.
 TERMINAL: Final = (State.COMPLETED, State.FAILED, State.CANCELED, State.REJECTED)
-_GOES_ON: Final = ("queued", "running", "waiting_for_approval", "waiting_for_input")
+GOES_ON: Final = ("queued", "running", "waiting_for_approval", "waiting_for_input")
 
 #: The run's statuses that agree with a task's state. The run's ``cancelled`` has two Ls.
 AGREES: Final[Mapping[State, tuple[str, ...]]] = {
-    State.SUBMITTED: _GOES_ON,
-    State.WORKING: _GOES_ON,
-    State.INPUT_REQUIRED: _GOES_ON,
-    State.AUTH_REQUIRED: _GOES_ON,
+    State.SUBMITTED: GOES_ON,
+    State.WORKING: GOES_ON,
+    State.INPUT_REQUIRED: GOES_ON,
+    State.AUTH_REQUIRED: GOES_ON,
     State.COMPLETED: ("completed",),
     State.FAILED: ("failed",),
     State.CANCELED: ("cancelled",),
@@ -91,22 +91,23 @@ def looser(ceiling: Ceiling) -> tuple[str, ...]:
     return tuple(other.value for other in order[: order.index(ceiling)])
 
 
-def standing(status: str | None, claim: str, claimed_by: str | None) -> Standing:
+def standing(status: str | None, claim: str, claimed_by: str | None, alive: tuple[str, ...] = ("running",)) -> Standing:
     """
     Return what has become of a run, by its locked row.
 
-    Lost is a run without a row, or one that a reaper has queued again, that another worker has claimed, that
-    waits for a person, or that has been completed: nothing of it is ours to write.
+    Lost is a run without a row, queued again by a reaper, claimed by another worker, waiting for a person, or
+    completed already: nothing of it is ours to write.
 
     :param status: the run's status; None where it has no row
     :param claim: the worker that holds the run by its row; empty where it runs under no lease
     :param claimed_by: the worker that asks; None where it runs under no lease and claims are not looked at
+    :param alive: the statuses from which the run may end so; a result is made by a running run only
     """
     if status == "cancelled":
         return Standing.CANCELLED
     if status == "failed":
         return Standing.FAILED
-    if status == "running" and claimed_by in (None, claim):
+    if status in alive and claimed_by in (None, claim):
         return Standing.ALIVE
     return Standing.LOST
 

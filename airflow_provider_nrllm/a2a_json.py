@@ -48,8 +48,7 @@ def task_json(
     }
     if include_artifacts and task.artifacts:
         shown["artifacts"] = [
-            _artifact(value, f"{task.task_id}-{position}", unseal)
-            for position, value in enumerate(task.artifacts)
+            _artifact(value, f"{task.task_id}-{position}", unseal) for position, value in enumerate(task.artifacts)
         ]
     history = task.history or ()
     start = 0 if history_length is None else max(0, len(history) - history_length)
@@ -63,9 +62,7 @@ def task_json(
     return shown
 
 
-def event_json(
-    event: Event, task_id: str, context_id: str, *, unseal: Unseal | None = None
-) -> dict[str, Any] | None:
+def event_json(event: Event, task_id: str, context_id: str, *, unseal: Unseal | None = None) -> dict[str, Any] | None:
     """
     Return an event as a stream or a push carries it (``StreamResponse``); None where it has nothing to show.
 

@@ -46,6 +46,7 @@ def _driver(connection: Any) -> Driver | None:
 _MADE_BY = {"tx_nrllm_": "the TYPO3 extension nr_llm", "sys_": "the TYPO3 core"}
 
 _MISSING_CODES = frozenset({1054, 1146, "42P01", "42703"})
+_PASSING_CODES = frozenset({1205, 1213, "40001", "40P01", "55P03"})
 _DENIED_CODES = frozenset({1044, 1142, 1143, "42501"})
 
 
@@ -60,6 +61,18 @@ def _code(error: DBAPIError) -> int | str | None:
     if args and isinstance(args[0], int):
         return args[0]
     return sqlstate
+
+
+def may_pass(error: BaseException) -> bool:
+    """Tell whether the same again may succeed: after a deadlock, a lock wait time-out, a serialization failure."""
+    if not isinstance(error, DBAPIError):
+        return False
+    return _code(error) in _PASSING_CODES or "database is locked" in str(error.orig)
+
+
+def error_code(error: DBAPIError) -> str:
+    """Return what kind of database error this is, with no word of what it was about."""
+    return f"{type(error.orig).__name__} {_code(error) or ''}".strip()
 
 
 class SiteDatabase:
@@ -166,13 +179,28 @@ class SiteDatabase:
             yield connection
 
     @contextmanager
+    def connection(self, isolation_level: str = "READ COMMITTED") -> Iterator[Connection]:
+        """
+        Open one connection for several short transactions, each of them a ``with connection.begin():``.
+
+        :param isolation_level: as for :meth:`transaction`
+        """
+        with self._connected(isolation_level, "BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    @contextmanager
     def _transaction(self, isolation_level: str, sqlite_begin: str) -> Iterator[Connection]:
+        with self._connected(isolation_level, sqlite_begin) as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def _connected(self, isolation_level: str, sqlite_begin: str) -> Iterator[Connection]:
         engine = self.engine
         options: dict[str, Any] = (
             {"sqlite_begin": sqlite_begin} if engine.dialect.name == "sqlite" else {"isolation_level": isolation_level}
         )
         try:
-            with engine.execution_options(**options).begin() as connection:
+            with engine.execution_options(**options).connect() as connection:
                 yield connection
         except DBAPIError as error:
             raise self._explained(error) from error

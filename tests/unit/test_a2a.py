@@ -165,9 +165,7 @@ def test_an_unsealed_value_never_becomes_an_event_or_a_message(change: dict[str,
     assert "open text" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    "stored", ["open text", '["open text"]', '{"a": "nrv1:x"}', '["nrv1:x", 1]', "", "null"]
-)
+@pytest.mark.parametrize("stored", ["open text", '["open text"]', '{"a": "nrv1:x"}', '["nrv1:x", 1]', "", "null"])
 def test_a_list_that_holds_anything_unsealed_is_not_read(stored: str) -> None:
     with pytest.raises(UnsealedValueError) as raised:
         sealed_values(stored)
@@ -197,9 +195,7 @@ def test_a_sealed_value_is_known_by_its_beginning(value: object, sealed: bool) -
         (Result(message={"parts": object()}), seal),
     ],
 )
-def test_a_result_that_cannot_be_sealed_says_no_more_than_the_kind_of_error(
-    made: Result, sealer: Any
-) -> None:
+def test_a_result_that_cannot_be_sealed_says_no_more_than_the_kind_of_error(made: Result, sealer: Any) -> None:
     unwritable = seal_result(made, sealer)
     assert isinstance(unwritable, Unwritable)
     assert unwritable.error in {"RuntimeError", "UnsealedValueError", "ValueError", "TypeError"}

@@ -38,9 +38,7 @@ def sealed_task(**changes: Any) -> a2a.Task:
     values: dict[str, Any] = {
         "artifacts": tuple(seal(json.dumps(artifact(text))) for text in ("one", "two")),
         "status_message": seal(json.dumps(message("done"))),
-        "history": tuple(
-            seal(json.dumps(message(text, "ROLE_USER"))) for text in ("first", "second", "third")
-        ),
+        "history": tuple(seal(json.dumps(message(text, "ROLE_USER"))) for text in ("first", "second", "third")),
     }
     return task(**{**values, **changes})
 
@@ -64,9 +62,7 @@ def test_an_opened_task_shows_what_was_sealed() -> None:
 def test_an_unopened_task_carries_its_envelopes_and_says_so() -> None:
     stored = sealed_task()
     shown = task_json(stored)
-    parts = [
-        entry["parts"][0] for entry in [*shown["artifacts"], shown["status"]["message"], *shown["history"]]
-    ]
+    parts = [entry["parts"][0] for entry in [*shown["artifacts"], shown["status"]["message"], *shown["history"]]]
     assert [*(stored.artifacts or ()), stored.status_message, *(stored.history or ())] == [
         part["text"] for part in parts
     ]
@@ -85,9 +81,7 @@ def test_the_artifacts_are_left_out_altogether_unless_they_are_asked_for() -> No
 
 @pytest.mark.parametrize("reason", [Reason.NOT_RETAINABLE, Reason.NOT_STORED])
 @pytest.mark.parametrize("opener", [unseal, None])
-def test_a_task_without_its_result_says_why_and_shows_no_message_of_its_own(
-    reason: Reason, opener: Any
-) -> None:
+def test_a_task_without_its_result_says_why_and_shows_no_message_of_its_own(reason: Reason, opener: Any) -> None:
     failed = sealed_task(state=State.FAILED, reason=reason.value, artifacts=None, history=None)
     shown = task_json(failed, unseal=opener)
     assert {"reason": reason.value} == shown["metadata"] == shown["status"]["message"]["metadata"]
@@ -96,9 +90,7 @@ def test_a_task_without_its_result_says_why_and_shows_no_message_of_its_own(
 
 
 def test_a_result_under_a_tightened_ceiling_could_not_be_kept_under_the_privacy_policy() -> None:
-    shown = task_json(
-        task(state=State.FAILED, reason="RESULT_NOT_RETAINABLE", status_message=None, artifacts=None)
-    )
+    shown = task_json(task(state=State.FAILED, reason="RESULT_NOT_RETAINABLE", status_message=None, artifacts=None))
     assert ["The result could not be kept under this installation's privacy policy."] == [
         part["text"] for part in shown["status"]["message"]["parts"]
     ]
@@ -125,9 +117,7 @@ def test_every_event_is_an_a2a_stream_response(opener: Any, reason: Reason) -> N
 def test_a_task_and_the_events_of_its_revision_tell_the_same() -> None:
     stored = sealed_task()
     shown = task_json(stored, unseal=unseal)
-    events = [
-        event_json(event, "task-1", "context-1", unseal=unseal) or {} for event in a2a.events_of(stored)
-    ]
+    events = [event_json(event, "task-1", "context-1", unseal=unseal) or {} for event in a2a.events_of(stored)]
     assert shown["artifacts"] == [event["artifactUpdate"]["artifact"] for event in events[:-1]]
     assert shown["status"] == events[-1]["statusUpdate"]["status"]
 
@@ -164,6 +154,4 @@ def test_a_time_is_utc_with_milliseconds_and_a_z() -> None:
 
 
 def test_every_state_has_its_name_on_the_wire() -> None:
-    assert {state_name(state) for state in State} == set(a2a_pb2.TaskState.keys()) - {
-        "TASK_STATE_UNSPECIFIED"
-    }
+    assert {state_name(state) for state in State} == set(a2a_pb2.TaskState.keys()) - {"TASK_STATE_UNSPECIFIED"}
