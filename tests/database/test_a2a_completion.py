@@ -11,6 +11,7 @@ from sqlalchemy import insert, update
 
 from airflow_provider_nrllm.a2a import TaskNotFoundError
 from airflow_provider_nrllm.a2a_sealed import Result
+from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
 from tests.cases.a2a import DECISIONS, artifact, broken_seal, decision_name, message, offered, result, seal, unseal
 from tests.conftest import Site
 from tests.database.a2a_schema import NOW, add_task, row_of, rows_of, run, task
@@ -31,33 +32,44 @@ def texts(stored: str | None) -> list[str] | None:
     return None if stored is None else [json.loads(unseal(value))["parts"][0]["text"] for value in json.loads(stored)]
 
 
-@pytest.mark.parametrize("case", DECISIONS, ids=decision_name)
-def test_run_and_task_end_as_the_decision_table_says(a2a_site: Site, case: dict[str, Any]) -> None:
-    task_id = add_task(a2a_site.engine, ceiling=case["ceiling"], run_row=RUNS[case["run"]])
+def ended(site: Site, hook: NrLlmA2AHook, uid: int, case: dict[str, Any]) -> list[Any]:
+    """Complete a task as a case says, and return what it became of it in the words of the case."""
+    task_id = add_task(site.engine, uid, ceiling=case["ceiling"], run_row=RUNS[case["run"]])
     whole, redaction = offered(case)
 
     def sealer(text: str) -> str:
         fails = case["result"] == "unwritable" or (case.get("redacted") == "unwritable" and "redacted" in text)
         return broken_seal(text) if fails else seal(text)
 
-    hook = hook_of(a2a_site)
     done = hook.complete(task_id, whole, seal=sealer, redacted=redaction, claimed_by="worker-1", now=NOW + 60)
-    stored, ended = row_of(a2a_site.engine, task, 1), row_of(a2a_site.engine, run, 1001)
-    then = case["then"]
-    artifacts = {
-        "result": ["secret one", "secret two"],
-        "redacted": ["redacted one", "redacted two"],
-        "none made": [],
-        "nothing": None,
-    }[then["stored"]]
-    assert (then["run"], then["task"], artifacts, then["reason"]) == (
-        ended["status"], stored["state"], texts(stored["artifacts"]), stored["reason"]
-    )  # fmt: skip
-    assert (then["task"], then["reason"], then["task"] != "working") == (done.state, done.reason, done.changed)
-    assert 1 + done.changed == stored["revision"]
-    secret = "secret" if then["stored"] != "result" else "redacted"
-    assert secret.encode().hex() not in str([stored, ended])
-    assert hook.check(lag=10**10, now=NOW)[0] == []
+    stored, run_row = row_of(site.engine, task, uid), row_of(site.engine, run, uid + 1000)
+    assert (stored["state"], stored["reason"], stored["revision"]) == (done.state, done.reason, 1 + done.changed)
+    said = str([stored, run_row])
+    return [
+        run_row["status"],
+        stored["state"],
+        texts(stored["artifacts"]),
+        stored["reason"],
+        [kind for kind in ("secret", "redacted") if kind.encode().hex() in said],
+    ]
+
+
+def test_run_and_task_end_as_the_decision_table_says(a2a_site: Site) -> None:
+    hook = hook_of(a2a_site)
+    wrong = []
+    for uid, case in enumerate(DECISIONS, start=1):
+        then = case["then"]
+        artifacts, content = {
+            "result": (["secret one", "secret two"], ["secret"]),
+            "redacted": (["redacted one", "redacted two"], ["redacted"]),
+            "none made": ([], []),
+            "nothing": (None, []),
+        }[then["stored"]]
+        expected = [then["run"], then["task"], artifacts, then["reason"], content]
+        if expected != (found := ended(a2a_site, hook, uid, case)):
+            wrong.append((decision_name(case), expected, found))
+    assert [] == wrong
+    assert [] == hook.check(lag=10**10, now=NOW)[0]
 
 
 def test_an_ended_run_is_held_by_no_worker_and_is_not_suspended_any_more(a2a_site: Site) -> None:
@@ -80,14 +92,14 @@ def test_a_completion_repeated_leaves_what_is_stored(a2a_site: Site) -> None:
     assert before == (rows_of(a2a_site.engine, task), rows_of(a2a_site.engine, run))
 
 
-@pytest.mark.parametrize("then", ["complete", "fail"])
-@pytest.mark.parametrize("state", ["completed", "failed", "canceled", "rejected"])
-def test_nothing_comes_after_a_terminal_state(a2a_site: Site, state: str, then: str) -> None:
-    task_id = add_task(a2a_site.engine, state=state, artifacts="[]")
-    before = rows_of(a2a_site.engine, task), rows_of(a2a_site.engine, run)
+def test_nothing_comes_after_a_terminal_state(a2a_site: Site) -> None:
     hook = hook_of(a2a_site)
-    done = hook.complete(task_id, result(), seal=seal) if then == "complete" else hook.fail(task_id)
-    assert (state, False) == (done.state, done.changed)
+    states = ["completed", "failed", "canceled", "rejected"]
+    ids = [add_task(a2a_site.engine, uid, state=state, artifacts="[]") for uid, state in enumerate(states, start=1)]
+    before = rows_of(a2a_site.engine, task), rows_of(a2a_site.engine, run)
+    for task_id, state in zip(ids, states, strict=True):
+        for done in (hook.complete(task_id, result(), seal=seal), hook.fail(task_id)):
+            assert (state, False) == (done.state, done.changed)
     assert before == (rows_of(a2a_site.engine, task), rows_of(a2a_site.engine, run))
 
 
@@ -154,13 +166,13 @@ def test_a_failed_run_keeps_its_message_as_far_as_the_ceiling_lets_it(
     assert kept == (said and json.loads(unseal(said))["parts"][0]["text"])
 
 
-@pytest.mark.parametrize("status", ["queued", "running", "waiting_for_approval", "waiting_for_input", "failed"])
-def test_a_run_may_fail_from_wherever_it_is(a2a_site: Site, status: str) -> None:
-    task_id = add_task(a2a_site.engine, run_row={"status": status})
-    hook_of(a2a_site).fail(task_id)
-    assert ("failed", "failed") == (
-        row_of(a2a_site.engine, task, 1)["state"], row_of(a2a_site.engine, run, 1001)["status"]
-    )  # fmt: skip
+def test_a_run_may_fail_from_wherever_it_is(a2a_site: Site) -> None:
+    hook = hook_of(a2a_site)
+    statuses = ["queued", "running", "waiting_for_approval", "waiting_for_input", "failed"]
+    for uid, status in enumerate(statuses, start=1):
+        hook.fail(add_task(a2a_site.engine, uid, run_row={"status": status}))
+    assert ["failed"] * 5 == [row["state"] for row in rows_of(a2a_site.engine, task)]
+    assert ["failed"] * 5 == [row["status"] for row in rows_of(a2a_site.engine, run)]
 
 
 def test_a_task_fails_even_if_its_message_cannot_be_sealed(a2a_site: Site) -> None:
