@@ -411,9 +411,7 @@ def load_typo3(engine: Engine, data: Mapping[str, Any], offset: int = 0) -> None
 
 def _moved(row: Mapping[str, Any], offset: int) -> Row:
     # 0 is no time. The root page is older than the epoch, since the data's own times were moved once before.
-    return {
-        name: max(0, value + offset) if name in _STAMPS and value else value for name, value in row.items()
-    }
+    return {name: max(0, value + offset) if name in _STAMPS and value else value for name, value in row.items()}
 
 
 def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:

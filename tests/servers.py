@@ -128,9 +128,7 @@ class Server:
         deadline = time.monotonic() + 60
         while not self._answers():
             if self._keeper.poll() is not None or time.monotonic() > deadline:
-                raise ServerError(
-                    f"{self.name} does not start:\n{self.log.read_text(errors='replace')[-2000:]}"
-                )
+                raise ServerError(f"{self.name} does not start:\n{self.log.read_text(errors='replace')[-2000:]}")
             time.sleep(0.05)
 
     def is_running(self) -> bool:
@@ -271,9 +269,7 @@ class MariaDB(Server):
     def empty_database(self) -> None:
         with self.engine().begin() as connection:
             connection.execute(text(f"DROP DATABASE {DATABASE}"))
-            connection.execute(
-                text(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci")
-            )
+            connection.execute(text(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci"))
 
 
 class Postgres(Server):
@@ -308,9 +304,7 @@ class Postgres(Server):
 
     def start(self) -> None:
         super().start()
-        maintenance = create_engine(
-            self.url.set(database="postgres"), poolclass=NullPool, isolation_level="AUTOCOMMIT"
-        )
+        maintenance = create_engine(self.url.set(database="postgres"), poolclass=NullPool, isolation_level="AUTOCOMMIT")
         with maintenance.connect() as connection:
             query = text("SELECT 1 FROM pg_database WHERE datname = :name")
             if connection.execute(query, {"name": DATABASE}).first() is None:

@@ -15,7 +15,8 @@ from airflow_provider_nrllm import a2a
 from airflow_provider_nrllm.a2a import AGREES, GOES_ON, TERMINAL, Ceiling, Decision, Reason, Standing, State
 from airflow_provider_nrllm.a2a_sealed import Sealed, UnsealedValueError, Unwritable, sealed_values, stored_list
 from airflow_provider_nrllm.hooks.a2a_rows import end_run, lock_run_and_task, task, without_content
-from airflow_provider_nrllm.hooks.database import SiteDatabase, may_pass
+from airflow_provider_nrllm.hooks.database import SiteDatabase
+from airflow_provider_nrllm.hooks.refusals import may_pass
 
 log = logging.getLogger(__name__)
 

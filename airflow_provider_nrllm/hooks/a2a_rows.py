@@ -14,7 +14,7 @@ from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, InternalErr
 from airflow_provider_nrllm import a2a_tables
 from airflow_provider_nrllm.a2a import TERMINAL, Event, State, Task, TaskNotFoundError
 from airflow_provider_nrllm.a2a_sealed import UnsealedValueError, is_sealed, sealed_values
-from airflow_provider_nrllm.hooks.database import error_code
+from airflow_provider_nrllm.hooks.refusals import named
 
 # The lock order: the run's row first, then its task's, each in the order of uids. Nobody waits for a run while
 # it holds a task, so that nobody waits in a circle.
@@ -52,7 +52,7 @@ def without_content() -> Iterator[None]:
         yield
     except (IntegrityError, DataError, InternalError) as error:
         refused: DatabaseError = error
-        raise StorageError(f"The database did not take a row: {error_code(refused)}") from None
+        raise StorageError(f"The database did not take a row: {named(refused)}") from None
 
 
 def lock_run_and_task(connection: Connection, task_id: str) -> tuple[Any, Any]:

@@ -84,8 +84,7 @@ def test_what_typo3_wrote_is_laid_row_by_row(site: Site) -> None:
         assert len(rows) == len(stored)
         for row in rows:
             expected = {
-                key: max(0, value) if key == "tstamp" or key == "crdate" else value
-                for key, value in row.items()
+                key: max(0, value) if key == "tstamp" or key == "crdate" else value for key, value in row.items()
             }
             assert expected == {key: stored[row["uid"]][key] for key in row}
 
