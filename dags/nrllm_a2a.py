@@ -29,7 +29,7 @@ with DAG(
     max_active_runs=1,
     default_args=RETRIES,
     tags=["nr_llm"],
-):
+) as project:
     NrLlmProjectA2AEventsOperator(task_id="project_events", nrllm_conn_id="nrllm_default")
 
 with DAG(
@@ -41,7 +41,7 @@ with DAG(
     max_active_runs=1,
     default_args=RETRIES,
     tags=["nr_llm"],
-):
+) as daily:
     # Purged first: a task that has lost its run since yesterday is in good order.
     purge = NrLlmPurgeA2AOperator(task_id="purge_lost", nrllm_conn_id="nrllm_default")
     check = NrLlmCheckA2AOperator(task_id="check", nrllm_conn_id="nrllm_default", lag=timedelta(minutes=15))

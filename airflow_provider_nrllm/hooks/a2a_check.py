@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, and_, case, func, literal, or_, select
+from sqlalchemy import and_, case, func, literal, or_, select
 from sqlalchemy.engine import Connection
+from sqlalchemy.sql import ColumnElement, Select
 
 from airflow_provider_nrllm.a2a import AGREES, Ceiling, Reason, State
 from airflow_provider_nrllm.a2a_sealed import UnsealedValueError, is_sealed, sealed_values

@@ -114,7 +114,11 @@ def complete(database: SiteDatabase, ending: Ending, result: Offer, redacted: Of
             standing, ceiling, row = ending.locked(connection)
             decision = a2a.completion(standing, ceiling, result, redacted)
             writing = decision.stored is not None
-            return ending.write(connection, standing, ceiling, row, decision)
+            done = ending.write(connection, standing, ceiling, row, decision)
+        if done.changed and decision.reason is Reason.NOT_STORED:
+            unsealed = next(offer.error for offer in (redacted, result) if isinstance(offer, Unwritable))
+            log.warning("The result of task %s could not be sealed: %s", ending.task_id, unsealed)
+        return done
     except Exception as error:
         if not writing or may_pass(error) or isinstance(error, AirflowFailException):
             raise

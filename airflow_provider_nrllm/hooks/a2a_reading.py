@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, func, null, or_, select
+from sqlalchemy import and_, func, null, or_, select
 from sqlalchemy.engine import Connection
+from sqlalchemy.sql import ColumnElement
 
 from airflow_provider_nrllm.a2a import Event, State, Task, TaskNotFoundError
 from airflow_provider_nrllm.hooks.a2a_rows import HAS_RUN, event, read_event, read_task, task

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from airflow.providers.common.compat.sdk import AirflowException
-from sqlalchemy import ColumnElement, exists, select, update
+from sqlalchemy import exists, select, update
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, InternalError
+from sqlalchemy.sql import ColumnElement
 
 from airflow_provider_nrllm import a2a_tables
 from airflow_provider_nrllm.a2a import TERMINAL, Event, State, Task, TaskNotFoundError

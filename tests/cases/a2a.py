@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from airflow_provider_nrllm.a2a_sealed import Result
 
 DECISIONS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("a2a_decisions.json").read_text())
@@ -49,6 +51,12 @@ def unseal(sealed: str) -> str:
 def broken_seal(_text: str) -> str:
     """Fail to seal, with the content in the error, as a careless library would."""
     raise RuntimeError(f"cannot seal {_text}")
+
+
+def logged(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return all that was logged: Airflow 3 prints what Airflow 2 gives to the handlers."""
+    printed = capsys.readouterr()
+    return caplog.text + printed.out + printed.err
 
 
 def offered(case: dict[str, Any]) -> tuple[Result, Result | None]:

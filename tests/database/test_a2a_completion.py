@@ -12,7 +12,18 @@ from sqlalchemy import insert, update
 from airflow_provider_nrllm.a2a import TaskNotFoundError
 from airflow_provider_nrllm.a2a_sealed import Result
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
-from tests.cases.a2a import DECISIONS, artifact, broken_seal, decision_name, message, offered, result, seal, unseal
+from tests.cases.a2a import (
+    DECISIONS,
+    artifact,
+    broken_seal,
+    decision_name,
+    logged,
+    message,
+    offered,
+    result,
+    seal,
+    unseal,
+)
 from tests.conftest import Site
 from tests.database.a2a_schema import NOW, add_task, row_of, rows_of, run, task
 from tests.database.a2a_sites import a2a_site, hook_of
@@ -200,7 +211,9 @@ def test_a_task_that_is_not_there_is_not_found(a2a_site: Site, row: str | None) 
         hook.complete("task-2", result(), seal=seal)
 
 
-def test_what_the_database_does_not_take_is_unwritable(a2a_site: Site, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_the_database_does_not_take_is_unwritable(
+    a2a_site: Site, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
     # 17 MB are more than MEDIUMTEXT takes, on whichever engine, strict or not.
     task_id = add_task(a2a_site.engine)
     large = Result(artifacts=(artifact("large"),))
@@ -208,17 +221,21 @@ def test_what_the_database_does_not_take_is_unwritable(a2a_site: Site, caplog: p
         done = hook_of(a2a_site).complete(task_id, large, seal=lambda text: "nrv1:" + "secret" * 3_000_000)
     assert ("failed", "RESULT_NOT_STORED") == (done.state, done.reason)
     assert "failed" == row_of(a2a_site.engine, run, 1001)["status"]
-    assert "secret" not in caplog.text
+    assert "secret" not in logged(caplog, capsys)
 
 
-def test_neither_content_nor_sealed_values_come_into_the_log(a2a_site: Site, caplog: pytest.LogCaptureFixture) -> None:
+def test_neither_content_nor_sealed_values_come_into_the_log(
+    a2a_site: Site, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
     hook = hook_of(a2a_site)
     with caplog.at_level(logging.DEBUG):
         for uid, sealer in enumerate((seal, broken_seal, lambda text: text), start=1):
             hook.complete(add_task(a2a_site.engine, uid), result(), seal=sealer)
         hook.project()
-    assert "secret" not in caplog.text
-    assert b"secret".hex() not in caplog.text
+    told = logged(caplog, capsys)
+    assert "task-2 could not be sealed: RuntimeError" in told
+    assert "secret" not in told
+    assert b"secret".hex() not in told
 
 
 def test_many_completions_change_only_their_own_task(a2a_site: Site) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import delete, insert
 from sqlalchemy import event as listener
 
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
-from tests.cases.a2a import result, seal
+from tests.cases.a2a import logged, result, seal
 from tests.conftest import Site
 from tests.database.a2a_schema import NOW, add_task, event, journal, row_of, rows_of, run, task
 from tests.database.a2a_sites import a2a_server, a2a_site, hook_of
@@ -107,7 +107,7 @@ def test_a_process_killed_between_any_two_statements_breaks_no_promise(a2a_serve
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_statement_that_fails_between_any_two_breaks_no_promise(
-    a2a_site: Site, moment: int, caplog: pytest.LogCaptureFixture
+    a2a_site: Site, moment: int, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     task_id = add_task(a2a_site.engine)
     hook = hook_of(a2a_site)
@@ -120,7 +120,7 @@ def test_a_statement_that_fails_between_any_two_breaks_no_promise(
     assert ("working" if moment < 4 else "failed" if moment < 7 else "completed") == state
     assert state == row_of(a2a_site.engine, task, 1)["state"]
     assert_kept(a2a_site, hook_of(a2a_site))
-    assert "secret" not in caplog.text
+    assert "secret" not in logged(caplog, capsys)
 
 
 @pytest.mark.parametrize("moment", range(5, 12))
