@@ -107,7 +107,7 @@ def world(a2a_site: Site) -> World:
     return World(a2a_site)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(steps, st.none() | st.integers(1, 12)), min_size=1, max_size=10))
 def test_the_journal_is_ordered_and_complete_at_every_end_and_unchanged_by_projecting_again(
     world: World, happened: list[tuple[tuple[str, int, str], int | None]]
