@@ -14,9 +14,8 @@ from airflow_provider_nrllm.a2a import AGREES, Ceiling, Reason, State
 from airflow_provider_nrllm.a2a_sealed import UnsealedValueError, is_sealed, sealed_values
 from airflow_provider_nrllm.hooks.a2a_rows import ENDED, HAS_RESULT, HAS_RUN, HAS_TERMINAL_EVENT, event, run, task
 
-#: The most uids a finding names, and the rows that are read at once.
+#: The most uids a finding names.
 NAMED: Final = 10
-PAGE: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +123,19 @@ def _counted(connection: Connection, rule: str, table: str, query: Select[Any]) 
 
 
 def _unsealed(connection: Connection) -> Iterator[Finding]:
-    """Yield what is not sealed. A value's beginning tells, so that of single values only that is read."""
+    """
+    Yield what is not sealed.
+
+    A value's beginning tells, so that of single values only that is read. Lists are read whole, few at a time.
+    """
     start = func.substr(task.c.status_message, 1, 8).label("message")
     holds = or_(task.c.status_message.is_not(None), task.c.artifacts.is_not(None), task.c.history.is_not(None))
     tasks = select(task.c.uid, start, task.c.artifacts, task.c.history).where(holds)
-    bad = [row.uid for row in _pages(connection, tasks, task.c.uid) if not _is_sealed_task(row)]
+    bad = [row.uid for row in _pages(connection, tasks, task.c.uid, 20) if not _is_sealed_task(row)]
     yield Finding("an unsealed value", task.name, len(bad), tuple(bad[:NAMED]))
     payload = func.substr(event.c.payload, 1, 8).label("payload")
     events = select(event.c.uid, payload, literal(1)).where(event.c.payload.is_not(None))
-    bad = [row.uid for row in _pages(connection, events, event.c.uid) if not is_sealed(row.payload)]
+    bad = [row.uid for row in _pages(connection, events, event.c.uid, 1000) if not is_sealed(row.payload)]
     yield Finding("an unsealed value", event.name, len(bad), tuple(bad[:NAMED]))
 
 
@@ -144,8 +147,8 @@ def _is_sealed_task(row: Any) -> bool:
     return row.message is None or is_sealed(row.message)
 
 
-def _pages(connection: Connection, query: Select[Any], uid: ColumnElement[int]) -> Iterator[Any]:
+def _pages(connection: Connection, query: Select[Any], uid: ColumnElement[int], size: int) -> Iterator[Any]:
     after = 0
-    while rows := connection.execute(query.where(uid > after).order_by(uid).limit(PAGE)).fetchall():
+    while rows := connection.execute(query.where(uid > after).order_by(uid).limit(size)).fetchall():
         yield from rows
         after = rows[-1].uid

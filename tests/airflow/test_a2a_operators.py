@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pendulum
 import pytest
-from airflow.providers.common.compat.sdk import DAG, AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowFailException
 from sqlalchemy import delete, update
 
 from airflow_provider_nrllm.exceptions import NrLlmA2AViolationError, NrLlmSchemaError
@@ -18,6 +20,7 @@ from airflow_provider_nrllm.operators.a2a import (
     NrLlmProjectA2AEventsOperator,
     NrLlmPurgeA2AOperator,
 )
+from tests.airflow.conftest import run_dag
 from tests.cases.a2a import logged, result, seal
 from tests.conftest import Site
 from tests.database.a2a_schema import add_task, event, metadata, rows_of, run, task
@@ -100,35 +103,20 @@ def test_a_bad_argument_is_refused_when_the_dag_is_parsed(operator: Any, argumen
         operator(task_id="task", **arguments)
 
 
-def example_dags(conn_id: str) -> dict[str, DAG]:
-    """Return the example DAGs, over another connection than they have as they stand."""
-    source = (DAGS / "nrllm_a2a.py").read_text()
-    assert source.count("nrllm_default") == 3
-    namespace: dict[str, Any] = {"__name__": "nrllm_a2a", "__doc__": None}
-    exec(compile(source.replace("nrllm_default", conn_id), "nrllm_a2a.py", "exec"), namespace)
-    dags = [namespace["project"], namespace["daily"]]
-    return {dag.dag_id: dag for dag in dags}
-
-
-def state_of(dag: DAG) -> str:
-    """Run a DAG, and return how it ended."""
-    state = dag.test().state
-    return str(getattr(state, "value", state))
-
-
 # What Airflow does is the same on each engine; what the operators do is tested on each above.
 @pytest.mark.parametrize("site", ["sqlite"], indirect=True)
-def test_the_example_dags_project_purge_and_check(a2a_site: Site, airflow_db: None) -> None:
+def test_the_example_dags_project_purge_and_check(a2a_site: Site, load_dag: Callable[..., Any]) -> None:
+    a2a_site.define_connection("nrllm_default")
+    project, daily = (load_dag(f"nrllm_a2a_{name}", DAGS / "nrllm_a2a.py") for name in ("project", "daily"))
     hook = hook_of(a2a_site)
     for uid in (1, 2):
         hook.complete(add_task(a2a_site.engine, uid), result(), seal=seal)
-    dags = example_dags(a2a_site.conn_id)
-    assert "success" == state_of(dags["nrllm_a2a_project"])
+    assert "success" == run_dag(project, pendulum.datetime(2026, 1, 2, tz="UTC")).state
     assert 6 == len(rows_of(a2a_site.engine, event))
     with a2a_site.engine.begin() as connection:
         connection.execute(delete(run).where(run.c.uid == 1001))
-    assert "success" == state_of(dags["nrllm_a2a_daily"])
+    assert "success" == run_dag(daily, pendulum.datetime(2026, 1, 2, tz="UTC")).state
     assert 3 == len(rows_of(a2a_site.engine, event))
     with a2a_site.engine.begin() as connection:
         connection.execute(update(task).values(artifacts=None))
-    assert "failed" == state_of(dags["nrllm_a2a_daily"])
+    assert "failed" == run_dag(daily, pendulum.datetime(2026, 1, 3, tz="UTC")).state

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, insert
+from sqlalchemy import delete, func, insert, select, text, update
 from sqlalchemy import event as listener
+from sqlalchemy.exc import DBAPIError
 
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
+from airflow_provider_nrllm.hooks.refusals import may_pass
 from tests.cases.a2a import logged, result, seal
 from tests.conftest import Site
 from tests.database.a2a_schema import NOW, add_task, event, journal, row_of, rows_of, run, task
@@ -31,7 +33,7 @@ class Fault(Exception):
     """What a statement is made to fail with; its text stands for content."""
 
 
-def stop_at(hook: NrLlmA2AHook, moment: int, stop: Callable[[], None]) -> None:
+def stop_at(hook: NrLlmA2AHook, moment: int, stop: Callable[[Any], None]) -> None:
     """Stop before a statement of the hook, counted from 1; a commit counts as one, and so does what follows it."""
     passed = [0]
 
@@ -41,21 +43,37 @@ def stop_at(hook: NrLlmA2AHook, moment: int, stop: Callable[[], None]) -> None:
             return
         passed[0] += 1
         if passed[0] == moment:
-            stop()
+            stop(arguments[0])
 
     engine = hook.database.engine
     listener.listen(engine, "before_cursor_execute", count)
     listener.listen(engine, "commit", count)
 
 
-def die() -> None:
+def die(_connection: Any) -> None:
     """End this process as an out-of-memory killer would."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def fail() -> None:
+def fail(_connection: Any) -> None:
     """Fail with content in the error."""
     raise Fault("secret")
+
+
+def drop_of(site: Site) -> Callable[[Any], None]:
+    """Return what makes the server drop a connection."""
+
+    def drop(connection: Any) -> None:
+        raw = connection.connection.dbapi_connection
+        kill = (
+            select(func.pg_terminate_backend(raw.info.backend_pid))
+            if site.name == "postgres"
+            else text(f"KILL {raw.thread_id()}")
+        )
+        with site.engine.connect() as admin:
+            admin.execute(kill)
+
+    return drop
 
 
 def in_processes(*targets: Callable[[], None]) -> list[int | None]:
@@ -121,6 +139,36 @@ def test_a_statement_that_fails_between_any_two_breaks_no_promise(
     assert state == row_of(a2a_site.engine, task, 1)["state"]
     assert_kept(a2a_site, hook_of(a2a_site))
     assert "secret" not in logged(caplog, capsys)
+
+
+@pytest.mark.parametrize("moment", range(1, 7))
+def test_a_connection_dropped_between_any_two_statements_breaks_no_promise(a2a_server: Site, moment: int) -> None:
+    task_id = add_task(a2a_server.engine)
+    hook = hook_of(a2a_server)
+    stop_at(hook, moment, drop_of(a2a_server))
+    try:
+        state = str(hook.complete(task_id, result(), seal=seal).state)
+    except DBAPIError:
+        state = "working"
+    assert ("working" if moment < 4 else "failed") == state == row_of(a2a_server.engine, task, 1)["state"]
+    assert_kept(a2a_server, hook_of(a2a_server))
+
+
+def test_a_lock_that_is_not_had_in_time_is_passed_on_with_nothing_written(a2a_server: Site) -> None:
+    task_id = add_task(a2a_server.engine)
+    if a2a_server.name == "postgres":
+        a2a_server.define_connection(extra={"options": "-c lock_timeout=200"})
+    else:
+        with a2a_server.engine.begin() as connection:
+            connection.execute(text("SET GLOBAL innodb_lock_wait_timeout = 1"))
+    hook = hook_of(a2a_server)
+    with a2a_server.engine.begin() as other:
+        other.execute(update(task).values(context_id="held"))
+        with pytest.raises(DBAPIError) as raised:
+            hook.complete(task_id, result(), seal=seal)
+    assert may_pass(raised.value)
+    assert "running" == row_of(a2a_server.engine, run, 1001)["status"]
+    assert "completed" == hook.complete(task_id, result(), seal=seal).state
 
 
 @pytest.mark.parametrize("moment", range(5, 12))
