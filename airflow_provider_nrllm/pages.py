@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from airflow_provider_nrllm.outcomes import (
+    Event,
     Evidence,
     ObservedOutcome,
     Target,
@@ -23,6 +24,11 @@ class SettledRun:
     run_uids: tuple[int, ...]
     settled: int
     writes: tuple[Write, ...]
+
+    @property
+    def last_write(self) -> Event:
+        """The last of the writes."""
+        return max(write.event for write in self.writes)
 
     @property
     def unreadable_writes(self) -> int:
