@@ -32,6 +32,9 @@ class State(StrEnum):
 
 #: Nothing comes after one of these.
 TERMINAL: Final = (State.COMPLETED, State.FAILED, State.CANCELED, State.REJECTED)
+
+#: The run's statuses: a result is made by a running run only; a run that goes on may fail.
+RUNS: Final = ("running",)
 GOES_ON: Final = ("queued", "running", "waiting_for_approval", "waiting_for_input")
 
 #: The run's statuses that agree with a task's state. The run's ``cancelled`` has two Ls.
@@ -91,17 +94,16 @@ def looser(ceiling: Ceiling) -> tuple[str, ...]:
     return tuple(other.value for other in order[: order.index(ceiling)])
 
 
-def standing(status: str | None, claim: str, claimed_by: str | None, alive: tuple[str, ...] = ("running",)) -> Standing:
+def standing(status: str | None, claim: str, claimed_by: str | None, alive: tuple[str, ...] = RUNS) -> Standing:
     """
     Return what has become of a run, by its locked row.
 
-    Lost is a run without a row, queued again by a reaper, claimed by another worker, waiting for a person, or
-    completed already: nothing of it is ours to write.
+    Lost is a run that has gone, is queued again, claimed by another, waiting for a person, or completed already.
 
     :param status: the run's status; None where it has no row
     :param claim: the worker that holds the run by its row; empty where it runs under no lease
     :param claimed_by: the worker that asks; None where it runs under no lease and claims are not looked at
-    :param alive: the statuses from which the run may end so; a result is made by a running run only
+    :param alive: the statuses from which the run may end so
     """
     if status == "cancelled":
         return Standing.CANCELLED
@@ -114,13 +116,7 @@ def standing(status: str | None, claim: str, claimed_by: str | None, alive: tupl
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """
-    How a run and its task end.
-
-    :param state: the task's state; None where nothing is written at all
-    :param stored: the result that is stored; None where none is
-    :param reason: why none is
-    """
+    """How a task ends: its state (None: nothing is written), the result that is stored, or why none is."""
 
     state: State | None
     stored: Sealed | None = None
@@ -133,8 +129,8 @@ def completion(
     """
     Return how a run ends that has made its result (ADR-282, the decision table).
 
-    :param run: what has become of the run meanwhile, read under its lock
-    :param ceiling: the answer ceiling, read under that lock too
+    :param run: what has become of the run meanwhile, and
+    :param ceiling: the answer ceiling, both read under the run's lock
     :param result: the whole result
     :param redacted: its redacted form, made elsewhere; None where none was handed in
     """

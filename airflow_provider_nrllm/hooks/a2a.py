@@ -28,7 +28,7 @@ from airflow_provider_nrllm.hooks.a2a_rows import without_content
 from airflow_provider_nrllm.hooks.database import SiteDatabase
 
 Seal = Callable[[str], str]
-ALL_TASKS = TaskFilter()
+ALL = TaskFilter()
 
 
 class NrLlmA2AHook(BaseHook):
@@ -180,12 +180,7 @@ class NrLlmA2AHook(BaseHook):
             return find_task(connection, task_id)
 
     def tasks(
-        self,
-        wanted: TaskFilter = ALL_TASKS,
-        *,
-        page_size: int = 50,
-        page_token: str = "",
-        include_artifacts: bool = False,
+        self, wanted: TaskFilter = ALL, *, page_size: int = 50, page_token: str = "", include_artifacts: bool = False
     ) -> TaskPage:
         """
         Return a page of tasks by status time, the newest first.

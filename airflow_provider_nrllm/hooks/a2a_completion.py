@@ -12,7 +12,7 @@ from sqlalchemy import update
 from sqlalchemy.engine import Connection
 
 from airflow_provider_nrllm import a2a
-from airflow_provider_nrllm.a2a import AGREES, GOES_ON, TERMINAL, Ceiling, Decision, Reason, Standing, State
+from airflow_provider_nrllm.a2a import AGREES, GOES_ON, RUNS, TERMINAL, Ceiling, Decision, Reason, Standing, State
 from airflow_provider_nrllm.a2a_sealed import Sealed, UnsealedValueError, Unwritable, sealed_values, stored_list
 from airflow_provider_nrllm.hooks.a2a_rows import end_run, lock_run_and_task, task, without_content
 from airflow_provider_nrllm.hooks.database import SiteDatabase
@@ -58,7 +58,7 @@ class Ending:
     ceiling: Callable[[], str] | None
     now: int
 
-    def locked(self, connection: Connection, alive: tuple[str, ...] = ("running",)) -> tuple[Standing, Ceiling, Any]:
+    def locked(self, connection: Connection, alive: tuple[str, ...] = RUNS) -> tuple[Standing, Ceiling, Any]:
         """Lock the run and then the task; return how the run stands, the ceiling, and the task's row."""
         run_row, task_row = lock_run_and_task(connection, self.task_id)
         status, claim = (None, "") if run_row is None else (run_row.status, run_row.claimed_by)
@@ -124,15 +124,21 @@ def complete(database: SiteDatabase, ending: Ending, result: Offer, redacted: Of
             raise
         # The text of the error may hold content.
         log.warning("The result of task %s could not be stored: %s", ending.task_id, type(error).__name__)
-    return fail(database, ending, Sealed(), None, Reason.NOT_STORED)
+    # No wider than the first: between the two, the run may have become another's.
+    return fail(database, ending, Sealed(), None, Reason.NOT_STORED, alive=RUNS)
 
 
 def fail(
-    database: SiteDatabase, ending: Ending, said: Offer, redacted: Offer | None, reason: Reason = Reason.UNSAID
+    database: SiteDatabase,
+    ending: Ending,
+    said: Offer,
+    redacted: Offer | None,
+    reason: Reason = Reason.UNSAID,
+    alive: tuple[str, ...] = GOES_ON,
 ) -> Completion:
     """Fail a run that has not ended, and its task with it; or a task after its run."""
     with database.transaction() as connection, without_content():
-        standing, ceiling, row = ending.locked(connection, alive=GOES_ON)
+        standing, ceiling, row = ending.locked(connection, alive)
         decision = failure(standing, ceiling, said, redacted, reason)
         return ending.write(connection, standing, ceiling, row, decision)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -169,6 +170,28 @@ def test_a_lock_that_is_not_had_in_time_is_passed_on_with_nothing_written(a2a_se
     assert may_pass(raised.value)
     assert "running" == row_of(a2a_server.engine, run, 1001)["status"]
     assert "completed" == hook.complete(task_id, result(), seal=seal).state
+
+
+def test_a_run_that_became_anothers_meanwhile_is_not_failed(a2a_site: Site) -> None:
+    # A reaper takes it between the transaction that could not store the result and the one that fails the run.
+    task_id = add_task(a2a_site.engine)
+    hook = hook_of(a2a_site)
+    stop_at(hook, 4, fail)
+
+    class Reaper(logging.Handler):
+        def emit(self, _record: logging.LogRecord) -> None:
+            with a2a_site.engine.begin() as connection:
+                connection.execute(update(run).values(status="queued", claimed_by=""))
+
+    logger, reaper = logging.getLogger("airflow_provider_nrllm.hooks.a2a_completion"), Reaper()
+    logger.addHandler(reaper)
+    try:
+        assert not hook.complete(task_id, result(), seal=seal).changed
+    finally:
+        logger.removeHandler(reaper)
+    assert ("working", "queued") == (
+        row_of(a2a_site.engine, task, 1)["state"], row_of(a2a_site.engine, run, 1001)["status"]
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("moment", range(5, 12))
