@@ -31,3 +31,7 @@ class NrLlmCommandError(AirflowFailException):
 
 class NrLlmSettingError(AirflowFailException):
     """A templated argument was rendered to what it cannot be."""
+
+
+class NrLlmA2AViolationError(AirflowFailException):
+    """Stored A2A tasks or their journal break a promise of ADR-282."""

@@ -24,14 +24,20 @@ def get_provider_info() -> dict[str, Any]:
                 "tags": ["software"],
             }
         ],
-        "hooks": [{"integration-name": "nr_llm", "python-modules": ["airflow_provider_nrllm.hooks.nrllm"]}],
+        "hooks": [
+            {
+                "integration-name": "nr_llm",
+                "python-modules": ["airflow_provider_nrllm.hooks.nrllm", "airflow_provider_nrllm.hooks.a2a"],
+            }
+        ],
         "operators": [
             {
                 "integration-name": "nr_llm",
                 "python-modules": [
-                    "airflow_provider_nrllm.operators.commands",
                     "airflow_provider_nrllm.operators.outcomes",
                     "airflow_provider_nrllm.operators.purge",
+                    "airflow_provider_nrllm.operators.commands",
+                    "airflow_provider_nrllm.operators.a2a",
                 ],
             }
         ],

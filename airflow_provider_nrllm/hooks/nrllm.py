@@ -9,10 +9,12 @@ from functools import cached_property, partial
 from typing import Any
 
 from airflow.providers.common.compat.sdk import BaseHook
+from sqlalchemy import insert
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import Select
 
 from airflow_provider_nrllm import statements
+from airflow_provider_nrllm.hooks.catalog import has_index
 from airflow_provider_nrllm.hooks.database import SiteDatabase
 from airflow_provider_nrllm.hooks.evidence import EvidenceReader
 from airflow_provider_nrllm.outcomes import (
@@ -27,6 +29,7 @@ from airflow_provider_nrllm.outcomes import (
 from airflow_provider_nrllm.pages import Page, SettledRun
 from airflow_provider_nrllm.statements import Key
 from airflow_provider_nrllm.tables import DERIVATION_TABLES
+from airflow_provider_nrllm.tables import outcome as outcome_table
 
 CORRELATION_ID_LENGTH = 36
 EXPLICIT_VALUES = frozenset(statements.EXPLICIT)
@@ -114,12 +117,14 @@ class NrLlmHook(BaseHook):
                     found = evidence.read(connection, (write for run in runs for write in run.writes))
                 yield Page(tuple(runs), found, window, reached=rows[-1][0] + lag)
 
+        with self.database.snapshot() as connection:
+            hinted = has_index(connection, outcome_table.name, statements.CORRELATION_INDEX)
         # A run settles when its last write closes ...
-        by_last_write = partial(statements.last_writes, before=end - window)
+        by_last_write = partial(statements.last_writes, before=end - window, hinted=hinted)
         yield from follow(by_last_write, (first - window, 0), window)
         # ... or when it ends after that.
         if start is not None:
-            by_end = partial(statements.late_ends, before=end, written_before=start - window)
+            by_end = partial(statements.late_ends, before=end, written_before=start - window, hinted=hinted)
             yield from follow(by_end, (start, 0), 0)
 
     @staticmethod
@@ -171,8 +176,8 @@ class NrLlmHook(BaseHook):
         answered = set(connection.execute(statements.observed_of([run.uuid for run in runs])).scalars())
         unanswered = [run for run in runs if run.uuid not in answered]
         if unanswered:
-            rows = {run.uuid: outcomes[run.uuid] for run in unanswered}
-            connection.execute(statements.insert_outcomes(rows, int(time.time())))
+            rows = statements.outcome_rows({run.uuid: outcomes[run.uuid] for run in unanswered}, int(time.time()))
+            connection.execute(insert(outcome_table), rows)
         return unanswered
 
     def record_explicit(self, correlation_id: str, outcome: str) -> None:
@@ -197,7 +202,9 @@ class NrLlmHook(BaseHook):
             raise ValueError(f"outcome is {outcome!r}; expected {expected}: observed outcomes are derived") from None
         with self.database.transaction("SERIALIZABLE") as connection:
             connection.execute(statements.delete_ratings(connection.dialect.name, correlation_id))
-            connection.execute(statements.insert_outcomes({correlation_id: rating}, int(time.time())))
+            connection.execute(
+                insert(outcome_table), statements.outcome_rows({correlation_id: rating}, int(time.time()))
+            )
 
     def outcomes(self, correlation_id: str) -> Outcomes:
         """
