@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from sqlalchemy import and_, exists, func, or_, select
+from sqlalchemy import func, select
 from sqlalchemy.engine import Connection
-from sqlalchemy.sql import ColumnElement, FromClause, Select
+from sqlalchemy.sql import Select
 
 from airflow_provider_nrllm import statements
+from airflow_provider_nrllm.hooks.catalog import has_index
 from airflow_provider_nrllm.hooks.database import SiteDatabase
 from airflow_provider_nrllm.outcomes import ENDED, Event, Run, Write, settled_at
 from airflow_provider_nrllm.purge import AtRisk, at_risk
 from airflow_provider_nrllm.statements import Key
-from airflow_provider_nrllm.tables import event, history, run
+from airflow_provider_nrllm.tables import event, history, outcome, run
 
 
 class PurgeReader:
@@ -45,26 +46,34 @@ class PurgeReader:
     def _settled(self, made_before: int, window: int) -> Iterator[int | None]:
         """Yield when each of the runs settles; runs that share a uuid are one."""
         key: Key | None = (0, 0)
+        with self.database.snapshot() as connection:
+            hinted = has_index(connection, outcome.name, statements.CORRELATION_INDEX)
         while key is not None:
             with self.database.snapshot() as connection:
-                query = deletable(connection.dialect.name, key, self.page_size, made_before=made_before)
+                query = deletable(connection.dialect.name, key, self.page_size, made_before=made_before, hinted=hinted)
                 rows = connection.execute(query).fetchall()
                 key = (rows[-1][0], rows[-1][1]) if len(rows) == self.page_size else None
-                settled = self._settled_of(connection, {uuid for *_, uuid in rows}, window) if rows else []
+                of_page = {uid: uuid for _, uid, uuid in rows}
+                settled = self._settled_of(connection, of_page, window) if rows else []
             yield from settled
 
     @staticmethod
-    def _settled_of(connection: Connection, uuids: set[str], window: int) -> list[int | None]:
-        runs: dict[str, list[Run]] = {}
-        uuid_of: dict[int, str] = {}
-        for uid, uuid, status, finished_at in connection.execute(statements.runs_of(uuids)):
-            if uuid in uuids:
-                runs.setdefault(uuid, []).append(Run(uid, uuid, status, finished_at or 0))
-                uuid_of[uid] = uuid
-        last: dict[str, list[Write]] = {}
-        for run_uid, at in connection.execute(last_write_of(uuid_of)):
-            last.setdefault(uuid_of[run_uid], []).append(Write(Event(at, 0), None))
-        return [settled_at(same, last.get(uuid, ()), window) for uuid, same in runs.items()]
+    def _settled_of(connection: Connection, of_page: Mapping[int, str], window: int) -> list[int | None]:
+        """Return when those of the page's uuids settle that are on no page before."""
+        uuids = set(of_page.values())
+        same: dict[str, list[tuple[int, Run]]] = {uuid: [] for uuid in uuids}
+        for made, uid, uuid, status, finished_at in connection.execute(runs_of(uuids)):
+            if uuid in same:
+                same[uuid].append((made, Run(uid, uuid, status, finished_at or 0)))
+        uids = [each.uid for runs in same.values() for _, each in runs]
+        last = {uid: Write(Event(at, 0), None) for uid, at in connection.execute(last_write_of(uids))}
+        settled = []
+        for runs in same.values():
+            first = min((made, each.uid) for made, each in runs if each.status in ENDED and each.uid in last)
+            if first[1] in of_page:
+                writes = [last[each.uid] for _, each in runs if each.uid in last]
+                settled.append(settled_at([each for _, each in runs], writes, window))
+        return settled
 
     def oldest_history(self) -> int | None:
         """
@@ -80,38 +89,40 @@ class PurgeReader:
         return None if stamp is None else int(stamp)
 
 
-def deletable(dialect: str, after: Key, limit: int, *, made_before: int) -> Select[Any]:
+def deletable(dialect: str, after: Key, limit: int, *, made_before: int, hinted: bool) -> Select[Any]:
     """
     Runs that the purge would delete, with a write and without an outcome: a row of ``crdate, uid, uuid`` each.
 
-    Of runs that share a uuid only the first made, since they are one.
-
     :param after: where the page begins
     :param made_before: the purge deletes runs that have ended and were made before this
+    :param hinted: that the outcomes are to be found by :data:`~airflow_provider_nrllm.statements.CORRELATION_INDEX`
     """
-    other = run.alias("other")
-    made_earlier = exists().where(
-        statements._same_id(dialect, other.c.uuid, run.c.uuid),
-        or_(other.c.crdate < run.c.crdate, and_(other.c.crdate == run.c.crdate, other.c.uid < run.c.uid)),
-        _ended_and_wrote(other),
+    # Not EXISTS: MariaDB would turn it round and begin with all events.
+    last_write = (
+        select(func.max(event.c.crdate))
+        .where(event.c.run == run.c.uid, event.c.kind == "tool_write")
+        .correlate(run)
+        .scalar_subquery()
     )
     return (
         select(run.c.crdate, run.c.uid, run.c.uuid)
         .where(
             run.c.crdate < made_before,
+            run.c.status.in_(sorted(ENDED)),
             statements._after(run.c.crdate, run.c.uid, after),
-            statements._unanswered(dialect),
-            _ended_and_wrote(run),
-            ~made_earlier,
+            statements._unanswered(dialect, hinted),
+            last_write.is_not(None),
         )
         .order_by(run.c.crdate, run.c.uid)
         .limit(limit)
     )
 
 
-def _ended_and_wrote(of: FromClause) -> ColumnElement[bool]:
-    wrote = exists().where(event.c.run == of.c.uid, event.c.kind == "tool_write")
-    return and_(of.c.status.in_(sorted(ENDED)), wrote)
+def runs_of(uuids: Iterable[str]) -> Select[Any]:
+    """All runs with one of the uuids, and when they were made."""
+    return select(run.c.crdate, run.c.uid, run.c.uuid, run.c.status, run.c.finished_at).where(
+        run.c.uuid.in_(sorted(uuids))
+    )
 
 
 def last_write_of(runs: Iterable[int]) -> Select[Any]:
