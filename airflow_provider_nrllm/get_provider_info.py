@@ -22,7 +22,5 @@ def get_provider_info() -> dict[str, Any]:
             }
         ],
         "hooks": [{"integration-name": "nr_llm", "python-modules": ["airflow_provider_nrllm.hooks.nrllm"]}],
-        "operators": [
-            {"integration-name": "nr_llm", "python-modules": ["airflow_provider_nrllm.operators.outcomes"]}
-        ],
+        "operators": [{"integration-name": "nr_llm", "python-modules": ["airflow_provider_nrllm.operators.outcomes"]}],
     }

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowNotFoundException, BaseHook
 from airflow.providers.common.sql.hooks.sql import DbApiHook
-from sqlalchemy import Table, column, create_engine, event, func, select, table
+from sqlalchemy import Table, column, create_engine, event, func, select, table, true
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
@@ -77,6 +77,7 @@ class SiteDatabase:
     def __init__(self, conn_id: str, required: Sequence[Table] = ()) -> None:
         self.conn_id = conn_id
         self.required = tuple(required)
+        self._absent: set[tuple[str, str]] = set()
 
     @cached_property
     def engine(self) -> Engine:
@@ -127,7 +128,7 @@ class SiteDatabase:
                 "postgres or sqlite to the TYPO3 database; add it, or name another one in nrllm_conn_id."
             ) from error
         try:
-            db_hook = connection.get_hook()
+            db_hook: object = connection.get_hook()  # type: ignore[no-untyped-call]
         except (AirflowException, ImportError) as error:
             raise self._unsupported(f"has the type {connection.conn_type!r}, of which no hook is installed") from error
         if not isinstance(db_hook, DbApiHook):
@@ -168,9 +169,7 @@ class SiteDatabase:
     def _transaction(self, isolation_level: str, sqlite_begin: str) -> Iterator[Connection]:
         engine = self.engine
         options: dict[str, Any] = (
-            {"sqlite_begin": sqlite_begin}
-            if engine.dialect.name == "sqlite"
-            else {"isolation_level": isolation_level}
+            {"sqlite_begin": sqlite_begin} if engine.dialect.name == "sqlite" else {"isolation_level": isolation_level}
         )
         try:
             with engine.execution_options(**options).begin() as connection:
@@ -204,6 +203,37 @@ class SiteDatabase:
                 missing.extend(f"{required.name}.{name}" for name in absent)
         return missing
 
+    def written_tables(
+        self, connection: Connection, names: Iterable[str], wanted: Sequence[str]
+    ) -> Mapping[str, frozenset[str]]:
+        """
+        Return which of the wanted columns the written tables have; a table that does not exist is not named.
+
+        :param connection: to read with
+        :param names: tables that runs wrote, from data
+        :param wanted: the columns to look for
+        :raises NrLlmPrivilegeError: where a table or column is there and may not be read, so that it is never
+            taken for gone
+        """
+        names = sorted(names)
+        found = columns_of(connection, names)
+        if connection.dialect.name == "mysql":
+            # These show a user only what it may read; asking for the rest tells "denied" from "not there".
+            for name in names:
+                for absent in sorted(set(wanted) - found.get(name, frozenset())):
+                    self._probe(connection, name, absent)
+        return found
+
+    def _probe(self, connection: Connection, name: str, absent: str) -> None:
+        if (name, absent) in self._absent:
+            return
+        try:
+            connection.execute(select(column(absent)).select_from(table(name)).limit(0))
+        except DBAPIError as error:
+            if _code(error) not in _MISSING_CODES:
+                raise
+        self._absent.add((name, absent))
+
     def explain_missing(self, missing: Iterable[str]) -> str:
         """Return a sentence that names what is missing, who makes it, and what to do."""
         names = list(missing)
@@ -225,8 +255,10 @@ def columns_of(connection: Connection, names: Sequence[str]) -> Mapping[str, fro
     if dialect == "sqlite":
         master = table("sqlite_master", column("name"), column("type"))
         info = func.pragma_table_info(master.c.name).table_valued("name")
-        query = select(master.c.name, info.c.name).where(
-            master.c.type.in_(["table", "view"]), master.c.name.in_(names)
+        query = (
+            select(master.c.name, info.c.name)
+            .select_from(master.join(info, true()))
+            .where(master.c.type.in_(["table", "view"]), master.c.name.in_(names))
         )
     elif dialect == "postgresql":
         # pg_catalog, not information_schema: what may not be read is denied, and not taken for gone.
@@ -240,7 +272,11 @@ def columns_of(connection: Connection, names: Sequence[str]) -> Mapping[str, fro
         )
     else:
         columns = table(
-            "columns", column("table_schema"), column("table_name"), column("column_name"), schema="information_schema"
+            "columns",
+            column("table_schema"),
+            column("table_name"),
+            column("column_name"),
+            schema="information_schema",
         )
         query = select(columns.c.table_name, columns.c.column_name).where(
             columns.c.table_schema == func.database(), columns.c.table_name.in_(names)

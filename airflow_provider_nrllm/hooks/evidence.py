@@ -1,0 +1,129 @@
+"""Reading the evidence of a page: who else wrote its records, their history, and whether they are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from sqlalchemy.engine import Connection
+
+from airflow_provider_nrllm import statements
+from airflow_provider_nrllm.hooks.database import SiteDatabase
+from airflow_provider_nrllm.outcomes import (
+    MISSING,
+    Event,
+    Evidence,
+    History,
+    HistoryRow,
+    Record,
+    Target,
+    Write,
+    record_of,
+    stretch_of_account,
+    target_of,
+)
+from airflow_provider_nrllm.stretches import Stretch, lacking, merged
+from airflow_provider_nrllm.tables import RECORD_COLUMNS
+
+
+class MachineWrites:
+    """
+    The writes of all runs that are of account for a page, kept while pages follow time.
+
+    Any run counts: one that still goes on, is answered, or has no uuid (ADR-185). A page reads only the
+    stretches that the page before has not read; what no later page needs is forgotten, so that memory holds
+    about one window of writes, whatever the partition.
+    """
+
+    def __init__(self) -> None:
+        self._known: list[Stretch] = []
+        self._events: dict[Target, list[Event]] = {}
+        self._size = self._size_when_last_forgotten = 0
+
+    def read(self, connection: Connection, needed: list[Stretch]) -> None:
+        """
+        Read the writes in the needed stretches, with one statement at most.
+
+        :param needed: merged
+        """
+        self._forget_before(needed[0][0])
+        lack = lacking(needed, self._known)
+        self._known = merged([*self._known, *lack])
+        if not lack:
+            return
+        touched = set()
+        for at, uid, payload in connection.execute(statements.writes_in(lack)):
+            target = target_of(payload)
+            if target is not None:
+                self._events.setdefault(target, []).append(Event(at, uid))
+                touched.add(target)
+                self._size += 1
+        for target in touched:
+            self._events[target].sort()
+
+    def of(self, target: Target) -> list[Event]:
+        """Return the events that wrote a record, in order; there may be more than are of account."""
+        return self._events.get(target, [])
+
+    def _forget_before(self, first: int) -> None:
+        """Forget what is older, once that is worth a pass over all that is kept."""
+        if self._size < 2 * self._size_when_last_forgotten + 1000:
+            return
+        kept = {target: [event for event in events if event.at >= first] for target, events in self._events.items()}
+        self._events = {target: events for target, events in kept.items() if events}
+        self._known = [(max(known, first), last) for known, last in self._known if last >= first]
+        self._size = self._size_when_last_forgotten = sum(map(len, self._events.values()))
+
+
+class EvidenceReader:
+    """
+    Reads the evidence on what the runs of a page wrote, in a fixed number of statements.
+
+    :param database: the TYPO3 database
+    :param window: how long a record is watched after a write, in seconds
+    """
+
+    def __init__(self, database: SiteDatabase, window: int) -> None:
+        self.database = database
+        self.window = window
+        self._machine_writes = MachineWrites()
+
+    def read(self, connection: Connection, writes: Iterable[Write]) -> dict[Target, Evidence]:
+        """
+        Return the evidence on every record that the writes name.
+
+        :param connection: in the snapshot of the page
+        """
+        readable = [write for write in writes if write.target is not None]
+        targets = {write.target for write in readable if write.target is not None}
+        if not targets:
+            return {}
+        self._machine_writes.read(
+            connection, merged(stretch_of_account(write.event, self.window) for write in readable)
+        )
+        rows = self._history(connection, targets)
+        states = self._records(connection, targets)
+        return {
+            target: Evidence(
+                History(rows.get(target, ())), self._machine_writes.of(target), states.get(target, MISSING)
+            )
+            for target in targets
+        }
+
+    def _history(self, connection: Connection, targets: set[Target]) -> Mapping[Target, list[HistoryRow]]:
+        rows: dict[Target, list[HistoryRow]] = {}
+        for table, uid, *row in connection.execute(statements.history_of(targets)):
+            # The collations of MySQL and MariaDB also find a name that differs in case.
+            rows.setdefault(Target(table, uid), []).append(HistoryRow(*row))
+        return rows
+
+    def _records(self, connection: Connection, targets: set[Target]) -> Mapping[Target, Record]:
+        """Return the state of the records that have a row; a table that does not exist has none (ADR-185)."""
+        uids = statements.uids_by_table(targets)
+        columns = self.database.written_tables(connection, uids, ("uid", *RECORD_COLUMNS))
+        present = {table: uids[table] for table in uids if "uid" in columns.get(table, ())}
+        if not present:
+            return {}
+        return {
+            Target(table, uid): record_of(deleted=deleted, tstamp=tstamp, workspace=workspace)
+            for table, uid, deleted, tstamp, workspace in connection.execute(statements.records(present, columns))
+        }

@@ -1,0 +1,213 @@
+"""
+The SQL of the derivation, built from :mod:`airflow_provider_nrllm.tables`.
+
+Each function returns one statement for a whole page. Lists of integers are written into the statement, since
+engines limit the number of parameters; anything else is a parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    LargeBinary,
+    and_,
+    bindparam,
+    cast,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    null,
+    or_,
+    select,
+    union_all,
+)
+from sqlalchemy.sql import ColumnElement, Delete, Insert, Select
+from sqlalchemy.sql.selectable import CompoundSelect
+
+from airflow_provider_nrllm.outcomes import ExplicitOutcome, ObservedOutcome, Target
+from airflow_provider_nrllm.stretches import Stretch
+from airflow_provider_nrllm.tables import event, history, outcome, record_table, run
+
+OBSERVED = [str(value) for value in ObservedOutcome]
+EXPLICIT = [str(value) for value in ExplicitOutcome]
+
+#: Where a page begins: the time and the uid of the last row of the page before.
+Key = tuple[int, int]
+
+
+def _among(column: ColumnElement[Any], numbers: Iterable[int]) -> ColumnElement[bool]:
+    return column.in_(bindparam(None, sorted(numbers), expanding=True, literal_execute=True))
+
+
+def _after(time: ColumnElement[Any], uid: ColumnElement[Any], key: Key) -> ColumnElement[bool]:
+    return and_(time >= key[0], or_(time > key[0], uid > key[1]))
+
+
+def _same_id(dialect: str, left: ColumnElement[Any], right: ColumnElement[Any]) -> ColumnElement[bool]:
+    """Compare two correlation ids to the letter; the collations of MySQL and MariaDB know neither case nor accents."""
+    if dialect != "mysql":
+        return left == right
+    return and_(left == right, cast(left, LargeBinary) == cast(right, LargeBinary))
+
+
+def _unanswered(dialect: str) -> ColumnElement[bool]:
+    """ADR-176: an observed outcome of a value this version knows is final; ADR-185: no uuid, no answer."""
+    answered = exists().where(_same_id(dialect, outcome.c.correlation_id, run.c.uuid), outcome.c.outcome.in_(OBSERVED))
+    return and_(run.c.uuid != "", ~answered)
+
+
+def last_writes(dialect: str, after: Key, limit: int, *, before: int) -> Select[Any]:
+    """Unanswered runs by the time and uid of their last write: a row of ``at, uid, uuid`` for each, in that order."""
+    later = event.alias("later")
+    written_later = exists().where(
+        later.c.run == event.c.run,
+        later.c.kind == "tool_write",
+        or_(
+            later.c.crdate > event.c.crdate,
+            and_(later.c.crdate == event.c.crdate, later.c.uid > event.c.uid),
+        ),
+    )
+    return (
+        select(event.c.crdate, event.c.uid, run.c.uuid)
+        .select_from(event.join(run, run.c.uid == event.c.run))
+        .where(
+            event.c.kind == "tool_write",
+            _after(event.c.crdate, event.c.uid, after),
+            event.c.crdate < before,
+            _unanswered(dialect),
+            ~written_later,
+        )
+        .order_by(event.c.crdate, event.c.uid)
+        .limit(limit)
+    )
+
+
+def late_ends(dialect: str, after: Key, limit: int, *, before: int, written_before: int) -> Select[Any]:
+    """
+    Unanswered runs that ended after all their writes had closed, by that time: a row of ``at, uid, uuid`` for each.
+
+    :param after: where the page begins
+    :param before: the end of the partition
+    :param written_before: the last write of all runs with the uuid is earlier than this
+    """
+    same = run.alias("same")
+    last_write = (
+        select(func.max(event.c.crdate))
+        .select_from(same.join(event, event.c.run == same.c.uid))
+        .where(_same_id(dialect, same.c.uuid, run.c.uuid), event.c.kind == "tool_write")
+        .correlate(run)
+        .scalar_subquery()
+    )
+    return (
+        select(run.c.finished_at, run.c.uid, run.c.uuid)
+        .where(
+            _after(run.c.finished_at, run.c.uid, after),
+            run.c.finished_at < before,
+            _unanswered(dialect),
+            last_write < written_before,
+        )
+        .order_by(run.c.finished_at, run.c.uid)
+        .limit(limit)
+    )
+
+
+def runs_of(uuids: Collection[str]) -> Select[Any]:
+    """All runs with one of the uuids."""
+    return select(run.c.uid, run.c.uuid, run.c.status, run.c.finished_at).where(run.c.uuid.in_(sorted(uuids)))
+
+
+def writes_of(runs: Iterable[int]) -> Select[Any]:
+    """All writes of the runs."""
+    return select(event.c.run, event.c.crdate, event.c.uid, event.c.payload).where(
+        event.c.kind == "tool_write", _among(event.c.run, runs)
+    )
+
+
+def writes_in(stretches: Sequence[Stretch]) -> Select[Any]:
+    """All writes of any run in the stretches."""
+    return select(event.c.crdate, event.c.uid, event.c.payload).where(
+        event.c.kind == "tool_write", or_(*(event.c.crdate.between(first, last) for first, last in stretches))
+    )
+
+
+def history_of(targets: Iterable[Target]) -> Select[Any]:
+    """The history of the records: who changed what is not read, nor what the values were."""
+    return select(
+        history.c.tablename,
+        history.c.recuid,
+        history.c.tstamp,
+        history.c.uid,
+        history.c.actiontype,
+        func.coalesce(history.c.workspace, 0),
+    ).where(
+        or_(
+            *(
+                and_(history.c.tablename == table, _among(history.c.recuid, uids))
+                for table, uids in uids_by_table(targets).items()
+            )
+        )
+    )
+
+
+def records(uids: Mapping[str, Collection[int]], columns: Mapping[str, frozenset[str]]) -> CompoundSelect[Any]:
+    """
+    The rows of written tables that tell whether a record is there: ``table, uid, deleted, tstamp, workspace``.
+
+    :param uids: of the records, by table
+    :param columns: the columns each of these tables has, ``uid`` among them
+    """
+    selects = []
+    for name in uids:
+        record = record_table(name, columns[name])
+        state = [record.c.get(column, cast(null(), BigInteger)) for column in ("deleted", "tstamp", "t3ver_wsid")]
+        selects.append(select(literal(name), record.c.uid, *state).where(_among(record.c.uid, uids[name])))
+    return union_all(*selects)
+
+
+def uids_by_table(targets: Iterable[Target]) -> dict[str, set[int]]:
+    """Return the uids of the records by table."""
+    uids: dict[str, set[int]] = {}
+    for table, uid in targets:
+        uids.setdefault(table, set()).add(uid)
+    return uids
+
+
+def lock_runs(uids: Iterable[int]) -> Select[Any]:
+    """Lock the run rows, always in the order of their uids, so that two derivations cannot block each other."""
+    return select(run.c.uid).where(_among(run.c.uid, uids)).order_by(run.c.uid).with_for_update()
+
+
+def observed_of(uuids: Collection[str]) -> Select[Any]:
+    """The correlation ids that have an observed outcome."""
+    return select(outcome.c.correlation_id).where(
+        outcome.c.correlation_id.in_(sorted(uuids)), outcome.c.outcome.in_(OBSERVED)
+    )
+
+
+def insert_outcomes(outcomes: Mapping[str, str], now: int) -> Insert:
+    """One row for each correlation id."""
+    return insert(outcome).values(
+        [
+            {"pid": 0, "correlation_id": correlation_id, "outcome": str(value), "crdate": now, "tstamp": now}
+            for correlation_id, value in outcomes.items()
+        ]
+    )
+
+
+def delete_ratings(correlation_id: str) -> Delete:
+    """The explicit outcomes of a correlation id; the observed one stays."""
+    return delete(outcome).where(outcome.c.correlation_id == correlation_id, outcome.c.outcome.in_(EXPLICIT))
+
+
+def outcomes_of(correlation_id: str) -> Select[Any]:
+    """All outcomes of a correlation id, the oldest first."""
+    return (
+        select(outcome.c.correlation_id, outcome.c.outcome)
+        .where(outcome.c.correlation_id == correlation_id)
+        .order_by(outcome.c.uid)
+    )

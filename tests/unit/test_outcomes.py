@@ -1,0 +1,268 @@
+"""The rules of ADR-176 and ADR-185, a sentence each."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_nrllm.outcomes import (
+    LIVE,
+    MISSING,
+    OWN_ROW_AGE,
+    PROMPTLY,
+    Event,
+    Evidence,
+    History,
+    HistoryRow,
+    ObservedOutcome,
+    Record,
+    Run,
+    Target,
+    Write,
+    machine_rows,
+    outcome_of_run,
+    outcome_of_write,
+    record_of,
+    settled_at,
+    target_of,
+)
+
+ACCEPTED, EDITED, DISCARDED, UNKNOWN = (
+    ObservedOutcome.ACCEPTED_UNCHANGED,
+    ObservedOutcome.EDITED,
+    ObservedOutcome.DISCARDED,
+    ObservedOutcome.UNKNOWN,
+)
+ADD, MODIFY, MOVE, DELETE, UNDELETE, STAGECHANGE, PUBLISH = range(1, 8)
+DAY = 86400
+WINDOW = 7 * DAY
+AT = 100 * DAY
+CLOSE = AT + WINDOW
+OWN = (AT - 1, ADD)
+
+
+def answer(*rows, record=LIVE, events=(), now=CLOSE + DAY):
+    """Ask after the window what became of a write at ``AT``, by ``(stamp, action[, workspace])`` rows in uid order."""
+    history = History(
+        HistoryRow(stamp, uid, *action, *([0] * (2 - len(action)))) for uid, (stamp, *action) in enumerate(rows, 1)
+    )
+    own = Event(AT, 1)
+    others = [Event(at, uid) for uid, at in enumerate(events, 2)]
+    return outcome_of_write(own, Evidence(history, sorted([own, *others]), record), window=WINDOW, now=now)
+
+
+def test_a_record_nobody_touched_is_accepted_unchanged():
+    assert answer(OWN) == ACCEPTED
+
+
+@pytest.mark.parametrize("action", [ADD, MODIFY, MOVE, STAGECHANGE, PUBLISH, 23])
+def test_any_later_row_is_an_edit_whatever_its_action(action):
+    assert answer(OWN, (AT + DAY, action)) == EDITED
+
+
+@pytest.mark.parametrize(("at", "expected"), [(AT, ACCEPTED), (AT + 1, EDITED), (CLOSE, EDITED), (CLOSE + 1, ACCEPTED)])
+def test_the_window_begins_after_the_write_and_includes_its_close(at, expected):
+    assert answer(OWN, (at, MODIFY)) == expected
+
+
+def test_the_last_of_delete_and_undelete_in_the_window_decides():
+    assert answer(OWN, (AT + 1, DELETE), (AT + 2, UNDELETE)) == EDITED
+    assert answer(OWN, (AT + 1, DELETE), (AT + 2, UNDELETE), (AT + 3, DELETE), record=MISSING) == DISCARDED
+
+
+def test_of_rows_with_one_time_the_greater_uid_is_the_later():
+    assert answer(OWN, (AT + 1, DELETE), (AT + 1, UNDELETE)) == EDITED
+    assert answer(OWN, (AT + 1, UNDELETE), (AT + 1, DELETE)) == DISCARDED
+
+
+def test_a_deletion_counts_whoever_did_it():
+    assert answer(OWN, (AT + DAY - 1, DELETE), record=MISSING, events=[AT + DAY]) == DISCARDED
+
+
+def test_a_record_that_is_gone_was_discarded_if_it_is_asked_promptly():
+    assert answer(OWN, record=MISSING, now=CLOSE + PROMPTLY) == DISCARDED
+
+
+def test_a_record_that_is_gone_is_unknown_if_its_end_is_undated_and_it_is_asked_late():
+    assert answer(OWN, record=MISSING, now=CLOSE + PROMPTLY + 1) == UNKNOWN
+
+
+def test_a_soft_deleted_record_dates_its_own_end():
+    late = CLOSE + 90 * DAY
+    assert answer(record=Record(False, end=CLOSE), now=late) == DISCARDED
+    assert answer(OWN, record=Record(False, end=CLOSE + 1), now=late) == ACCEPTED
+
+
+def test_a_record_restored_or_deleted_after_the_close_outlived_its_window():
+    assert answer(OWN, (CLOSE + 1, DELETE), record=MISSING) == ACCEPTED
+    assert answer(OWN, (CLOSE + 1, UNDELETE), record=MISSING) == ACCEPTED
+
+
+def test_a_proven_edit_outranks_an_undated_end_and_a_trimmed_history():
+    assert answer((AT + 1, MODIFY), record=MISSING, now=CLOSE + 90 * DAY) == EDITED
+    assert answer((AT + 1, MODIFY)) == EDITED
+
+
+def test_a_trimmed_history_is_unknown():
+    assert answer() == UNKNOWN
+    assert answer((CLOSE + 1, MODIFY)) == UNKNOWN
+
+
+def test_a_row_at_or_before_the_write_proves_that_the_history_reaches_back():
+    assert answer((AT, MODIFY)) == ACCEPTED
+    assert answer((AT - 90 * DAY, ADD)) == ACCEPTED
+
+
+def test_a_write_that_was_the_deletion_is_accepted_while_it_stands():
+    assert answer((AT - DAY, ADD), (AT - 1, DELETE), record=MISSING) == ACCEPTED
+
+
+def test_a_delete_of_what_was_deleted_already_is_only_the_recycler():
+    assert answer((AT - DAY, ADD), (AT - 1, DELETE), (AT + DAY, DELETE), record=MISSING) == ACCEPTED
+
+
+def test_a_restore_of_what_was_deleted_already_is_an_edit():
+    assert answer((AT - DAY, ADD), (AT - 1, DELETE), (AT + DAY, UNDELETE)) == EDITED
+
+
+def test_the_records_own_stamp_tells_that_it_was_deleted_already_only_where_no_deletion_is_retained():
+    deleted_before = Record(False, end=AT)
+    assert answer(OWN, record=deleted_before) == ACCEPTED
+    assert answer(OWN, (AT - 1, UNDELETE), record=deleted_before) == DISCARDED
+
+
+def test_a_row_of_a_workspace_is_a_draft_once_a_later_publish_is_there():
+    assert answer(OWN, (AT + DAY, MODIFY, 3), (CLOSE + 1, PUBLISH)) == ACCEPTED
+    assert answer(OWN, (AT + DAY, MODIFY, 3)) == EDITED
+    assert answer(OWN, (AT + DAY, PUBLISH), (AT + DAY, MODIFY, 3)) == EDITED
+
+
+def test_a_draft_does_not_show_that_the_history_reaches_back():
+    assert answer((AT - DAY, MODIFY, 3), (CLOSE + 1, PUBLISH)) == UNKNOWN
+
+
+def test_a_publish_is_never_a_draft():
+    assert answer(OWN, (AT + DAY, PUBLISH, 3), (CLOSE + 1, PUBLISH)) == EDITED
+
+
+def test_a_machines_row_is_no_edit():
+    assert answer(OWN, (AT + DAY - 1, MODIFY), events=[AT + DAY]) == ACCEPTED
+
+
+def test_a_machines_row_is_at_most_an_hour_older_than_its_event():
+    assert answer(OWN, (AT + DAY - OWN_ROW_AGE, MODIFY), events=[AT + DAY]) == ACCEPTED
+    assert answer(OWN, (AT + DAY - OWN_ROW_AGE - 1, MODIFY), events=[AT + DAY]) == EDITED
+
+
+def test_only_the_rows_with_the_latest_stamp_are_a_machines_own():
+    assert answer(OWN, (AT + DAY - 2, MODIFY), (AT + DAY - 1, MODIFY), events=[AT + DAY]) == EDITED
+
+
+def test_an_event_after_the_close_is_not_of_account():
+    assert answer(OWN, (CLOSE, MODIFY), events=[CLOSE]) == ACCEPTED
+    assert answer(OWN, (CLOSE, MODIFY), events=[CLOSE + 1]) == EDITED
+
+
+def test_a_machines_row_happened_at_its_event():
+    assert answer((AT - 1, ADD), (AT - 1, DELETE), record=MISSING, events=[AT + 60]) == DISCARDED
+
+
+@pytest.mark.parametrize(
+    ("rows", "events", "expected"),
+    [
+        (1, [10], {1: 10}),
+        (2, [10, 20], {1: 10, 2: 20}),
+        (3, [10, 20], {1: 10, 2: 10, 3: 20}),
+        (1, [10, 20], {1: 10}),
+        (1, [9], {}),
+    ],
+)
+def test_events_that_own_one_stamp_share_its_rows_in_order(rows, events, expected):
+    history = [HistoryRow(10, uid, MODIFY, 0) for uid in range(1, rows + 1)]
+    assert machine_rows(history, [Event(at, uid) for uid, at in enumerate(events)]) == expected
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "expected"),
+    [
+        ([ACCEPTED, UNKNOWN, EDITED, DISCARDED], DISCARDED),
+        ([ACCEPTED, UNKNOWN, EDITED], EDITED),
+        ([ACCEPTED, UNKNOWN], UNKNOWN),
+        ([ACCEPTED, ACCEPTED], ACCEPTED),
+    ],
+)
+def test_a_runs_outcome_is_the_strongest_of_its_writes(outcomes, expected):
+    assert outcome_of_run(outcomes) == expected
+
+
+def run(status="completed", finished_at=AT):
+    return Run(1, "a", status, finished_at)
+
+
+def write(at):
+    return Write(Event(at, 1), None)
+
+
+def test_a_run_settles_at_the_close_of_its_last_write():
+    assert settled_at([run()], [write(AT), write(AT - DAY)], WINDOW) == CLOSE
+
+
+def test_a_run_that_ended_after_all_its_writes_closed_settles_when_it_ended():
+    assert settled_at([run(finished_at=CLOSE + 1)], [write(AT)], WINDOW) == CLOSE + 1
+
+
+@pytest.mark.parametrize("status", ["queued", "running", "waiting_for_approval", "waiting_for_input", "new_state"])
+def test_a_run_that_goes_on_is_not_settled(status):
+    assert settled_at([run(), run(status)], [write(AT)], WINDOW) is None
+
+
+def test_a_run_that_wrote_nothing_never_settles():
+    assert settled_at([run()], [], WINDOW) is None
+
+
+def test_a_payload_names_its_record():
+    assert target_of('{"writeTargetTable": "tt_content", "writeTargetUid": 42, "more": []}') == Target("tt_content", 42)
+
+
+@pytest.mark.parametrize("uid", ["0", "-1", "2147483648", "42.0", "4e1", "true", "null", '"42"', "[42]", "NaN"])
+def test_a_uid_that_is_no_integer_in_range_is_unreadable(uid):
+    assert target_of(f'{{"writeTargetTable": "tt_content", "writeTargetUid": {uid}}}') is None
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "",
+        "tt_content; DROP TABLE pages",
+        "tt_content\\n",
+        'a\\"b',
+        "a'b",
+        "`pages`",
+        "pägés",
+        "x" * 65,
+        "a.b",
+        "a b",
+        "x" * 300,
+    ],
+)
+def test_a_table_name_of_other_characters_is_unreadable(table):
+    assert target_of(f'{{"writeTargetTable": "{table}", "writeTargetUid": 42}}') is None
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [None, "", "not json", "[]", "{}", '"text"', "1", "null", '{"writeTargetTable": ["pages"], "writeTargetUid": 1}',
+     '{"writeTargetUid": 1}', "[" * 100_000, '{"writeTargetUid": ' + "9" * 5000 + "}", b"\xff\xfe", 7],
+)  # fmt: skip
+def test_a_payload_that_is_no_such_object_is_unreadable(payload):
+    assert target_of(payload) is None
+
+
+def test_a_record_is_gone_when_soft_deleted_or_only_a_workspace_version():
+    assert record_of(deleted=0, tstamp=5, workspace=0) == LIVE
+    assert record_of(deleted=None, tstamp=None, workspace=None) == LIVE
+    assert record_of(deleted=1, tstamp=5, workspace=0) == Record(False, end=5)
+    assert record_of(deleted=0, tstamp=5, workspace=3) == MISSING
+
+
+def test_a_stamp_of_0_dates_nothing():
+    assert record_of(deleted=1, tstamp=0, workspace=0) == MISSING
