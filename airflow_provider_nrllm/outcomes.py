@@ -53,10 +53,14 @@ PROMPTLY = 172800
 
 
 class Action(IntEnum):
-    """The actiontypes of TYPO3's history that the rules name; any other is just a row."""
+    """The actiontypes of TYPO3's history; any other is just a row."""
 
+    ADD = 1
+    MODIFY = 2
+    MOVE = 3
     DELETE = 4
     UNDELETE = 5
+    STAGECHANGE = 6
     PUBLISH = 7
 
 
