@@ -129,7 +129,7 @@ class Readout:
     :param end: the first second after it
     :param range_of: whose time is in the range
     :param grouping: by what it is grouped
-    :param groups: in order of size, those that cannot be counted under one name last
+    :param groups: as :func:`in_order` has them
     :param days: those with any outcome, in order
     :param without_run: ratings that fall in no range of the run's time, since they have no run
     :param audited: whether it was asked what the edits are to our text
@@ -157,9 +157,9 @@ def utc(second: int) -> str:
 
 
 def in_order(groups: Iterable[Group]) -> tuple[Group, ...]:
-    """Return the groups by size, the largest first, those that are no single name last."""
+    """Return the groups by observed runs, then by ratings, the most first; those that are no single name last."""
     return tuple(
-        sorted(groups, key=lambda g: (not g.named, -(g.explicit.total + g.observed.total), [*map(tuple, g.key)]))
+        sorted(groups, key=lambda g: (not g.named, -g.observed.total, -g.explicit.total, [*map(tuple, g.key)]))
     )
 
 
