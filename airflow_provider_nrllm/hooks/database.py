@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowNotFoundException, BaseHook
 from airflow.providers.common.sql.hooks.sql import DbApiHook
-from sqlalchemy import Table, column, create_engine, event, func, select, table, true
+from sqlalchemy import Table, create_engine, event
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from airflow_provider_nrllm.exceptions import NrLlmConnectionError, NrLlmPrivilegeError, NrLlmSchemaError
+from airflow_provider_nrllm.hooks.catalog import columns_of
+from airflow_provider_nrllm.hooks.refusals import is_denied, lacks_table_or_column, missing_grant
 
 
 class Driver(NamedTuple):
@@ -45,22 +47,6 @@ def _driver(connection: Any) -> Driver | None:
 #: Where what is missing comes from, by table name prefix.
 _MADE_BY = {"tx_nrllm_": "the TYPO3 extension nr_llm", "sys_": "the TYPO3 core"}
 
-_MISSING_CODES = frozenset({1054, 1146, "42P01", "42703"})
-_DENIED_CODES = frozenset({1044, 1142, 1143, "42501"})
-
-
-def _code(error: DBAPIError) -> int | str | None:
-    """Return the engine's own error code: a number from MySQL, an SQLSTATE from PostgreSQL, None from SQLite."""
-    cause = error.orig
-    sqlstate = getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None)
-    errno = getattr(cause, "errno", None)
-    args = getattr(cause, "args", ())
-    if isinstance(errno, int):
-        return errno
-    if args and isinstance(args[0], int):
-        return args[0]
-    return sqlstate
-
 
 class SiteDatabase:
     """
@@ -77,7 +63,6 @@ class SiteDatabase:
     def __init__(self, conn_id: str, required: Sequence[Table] = ()) -> None:
         self.conn_id = conn_id
         self.required = tuple(required)
-        self._absent: set[tuple[str, str]] = set()
 
     @cached_property
     def engine(self) -> Engine:
@@ -179,14 +164,12 @@ class SiteDatabase:
 
     def _explained(self, error: DBAPIError) -> Exception:
         """Return the error of ours where a person has something to mend, else the error itself."""
-        code, message = _code(error), str(error.orig)
-        if code in _DENIED_CODES:
+        if is_denied(error):
             return NrLlmPrivilegeError(
-                f"Connection {self.conn_id!r}: the database refused: {message} "
-                "Grant the missing privilege; the statements are in docs/reference/privileges.md."
+                f"Connection {self.conn_id!r}: the database refused: {str(error.orig).strip()}. "
+                f"{missing_grant(error, self.required)}All the statements are in docs/how-to/database-user.md."
             )
-        lacks = code in _MISSING_CODES or message.startswith(("no such table", "no such column"))
-        if lacks and (missing := self.missing()):
+        if lacks_table_or_column(error) and (missing := self.missing()):
             return NrLlmSchemaError(self.explain_missing(missing))
         return error
 
@@ -203,37 +186,6 @@ class SiteDatabase:
                 missing.extend(f"{required.name}.{name}" for name in absent)
         return missing
 
-    def written_tables(
-        self, connection: Connection, names: Iterable[str], wanted: Sequence[str]
-    ) -> Mapping[str, frozenset[str]]:
-        """
-        Return which of the wanted columns the written tables have; a table that does not exist is not named.
-
-        :param connection: to read with
-        :param names: tables that runs wrote, from data
-        :param wanted: the columns to look for
-        :raises NrLlmPrivilegeError: where a table or column is there and may not be read, so that it is never
-            taken for gone
-        """
-        names = sorted(names)
-        found = columns_of(connection, names)
-        if connection.dialect.name == "mysql":
-            # These show a user only what it may read; asking for the rest tells "denied" from "not there".
-            for name in names:
-                for absent in sorted(set(wanted) - found.get(name, frozenset())):
-                    self._probe(connection, name, absent)
-        return found
-
-    def _probe(self, connection: Connection, name: str, absent: str) -> None:
-        if (name, absent) in self._absent:
-            return
-        try:
-            connection.execute(select(column(absent)).select_from(table(name)).limit(0))
-        except DBAPIError as error:
-            if _code(error) not in _MISSING_CODES:
-                raise
-        self._absent.add((name, absent))
-
     def explain_missing(self, missing: Iterable[str]) -> str:
         """Return a sentence that names what is missing, who makes it, and what to do."""
         names = list(missing)
@@ -243,50 +195,6 @@ class SiteDatabase:
             f"Made by {' and '.join(makers)}: install or update it, run TYPO3's database analyzer, and check that "
             "the connection names the TYPO3 database."
         )
-
-
-def columns_of(connection: Connection, names: Sequence[str]) -> Mapping[str, frozenset[str]]:
-    """
-    Return the columns of those of the named tables that exist and that the user may see, by exact name.
-
-    One statement, whatever the number of names. MySQL and MariaDB show a user only what it has a privilege for.
-    """
-    dialect = connection.dialect.name
-    if dialect == "sqlite":
-        master = table("sqlite_master", column("name"), column("type"))
-        info = func.pragma_table_info(master.c.name).table_valued("name")
-        query = (
-            select(master.c.name, info.c.name)
-            .select_from(master.join(info, true()))
-            .where(master.c.type.in_(["table", "view"]), master.c.name.in_(names))
-        )
-    elif dialect == "postgresql":
-        # pg_catalog, not information_schema: what may not be read is denied, and not taken for gone.
-        relation = table("pg_class", column("oid"), column("relname"), schema="pg_catalog")
-        attribute = table("pg_attribute", column("attrelid"), column("attname"), column("attnum"), schema="pg_catalog")
-        query = select(relation.c.relname, attribute.c.attname).where(
-            attribute.c.attrelid == relation.c.oid,
-            attribute.c.attnum > 0,
-            func.pg_catalog.pg_table_is_visible(relation.c.oid),
-            relation.c.relname.in_(names),
-        )
-    else:
-        columns = table(
-            "columns",
-            column("table_schema"),
-            column("table_name"),
-            column("column_name"),
-            schema="information_schema",
-        )
-        query = select(columns.c.table_name, columns.c.column_name).where(
-            columns.c.table_schema == func.database(), columns.c.table_name.in_(names)
-        )
-    wanted = frozenset(names)
-    found: dict[str, set[str]] = {}
-    for table_name, column_name in connection.execute(query):
-        if table_name in wanted:
-            found.setdefault(table_name, set()).add(column_name)
-    return {name: frozenset(columns) for name, columns in found.items()}
 
 
 def _use_explicit_transactions(engine: Engine) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from sqlalchemy.engine import Connection
 
 from airflow_provider_nrllm import statements
-from airflow_provider_nrllm.hooks.database import SiteDatabase
+from airflow_provider_nrllm.hooks.catalog import WrittenTables
 from airflow_provider_nrllm.outcomes import (
     MISSING,
     Event,
@@ -78,14 +78,13 @@ class EvidenceReader:
     """
     Reads the evidence on what the runs of a page wrote, in a fixed number of statements.
 
-    :param database: the TYPO3 database
     :param window: how long a record is watched after a write, in seconds
     """
 
-    def __init__(self, database: SiteDatabase, window: int) -> None:
-        self.database = database
+    def __init__(self, window: int) -> None:
         self.window = window
         self._machine_writes = MachineWrites()
+        self._written_tables = WrittenTables(("uid", *RECORD_COLUMNS))
 
     def read(self, connection: Connection, writes: Iterable[Write]) -> dict[Target, Evidence]:
         """
@@ -119,7 +118,7 @@ class EvidenceReader:
     def _records(self, connection: Connection, targets: set[Target]) -> Mapping[Target, Record]:
         """Return the state of the records that have a row; a table that does not exist has none (ADR-185)."""
         uids = statements.uids_by_table(targets)
-        columns = self.database.written_tables(connection, uids, ("uid", *RECORD_COLUMNS))
+        columns = self._written_tables.read(connection, uids)
         present = {table: uids[table] for table in uids if "uid" in columns.get(table, ())}
         if not present:
             return {}

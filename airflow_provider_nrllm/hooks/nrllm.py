@@ -94,7 +94,7 @@ class NrLlmHook(BaseHook):
         :param window: how long a record is watched after a write, in seconds
         :param page_size: the most runs on a page
         """
-        evidence = EvidenceReader(self.database, window)
+        evidence = EvidenceReader(window)
         first = 0 if start is None else start
 
         def follow(rows_after: Callable[[str, Key, int], Select[Any]], key: Key | None, lag: int) -> Iterator[Page]:

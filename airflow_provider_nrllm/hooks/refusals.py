@@ -1,0 +1,56 @@
+"""What a database means by an error: a table that is not there, or a privilege that is missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from sqlalchemy import Table
+from sqlalchemy.exc import DBAPIError
+
+_MISSING_CODES = frozenset({1054, 1146, "42P01", "42703"})
+_MISSING_TEXTS = ("no such table", "no such column")
+_DENIED_CODES = frozenset({1044, 1142, 1143, "42501"})
+_DENIED_TEXTS = (
+    re.compile(
+        r"(?P<privilege>[A-Z]+) command denied .* for (column '(?P<column>\w+)' in )?table .*?(?P<table>\w+)\W*$"
+    ),
+    re.compile(r"permission denied for \w+ \"?(?P<table>\w+)"),
+)
+
+
+def lacks_table_or_column(error: DBAPIError) -> bool:
+    """Whether a statement names a table or column that is not there."""
+    return _code(error) in _MISSING_CODES or str(error.orig).startswith(_MISSING_TEXTS)
+
+
+def is_denied(error: DBAPIError) -> bool:
+    """Whether the user lacks a privilege for a statement."""
+    return _code(error) in _DENIED_CODES
+
+
+def missing_grant(error: DBAPIError, known: Iterable[Table]) -> str:
+    """
+    Return a sentence with the GRANT that a refusal asks for, empty where its text does not tell.
+
+    :param known: the tables whose columns may be named
+    """
+    denied = next((found for text in _DENIED_TEXTS if (found := text.search(str(error.orig)))), None)
+    if denied is None:
+        return ""
+    told = denied.groupdict()
+    name = told["table"]
+    if name.endswith("_seq"):
+        return f"Missing: GRANT USAGE ON SEQUENCE {name}. "
+    columns = [told["column"]] if told.get("column") else next((t.c.keys() for t in known if t.name == name), [])
+    of_columns = f" ({', '.join(columns)})" if columns else ""
+    return f"Missing: GRANT {told.get('privilege') or 'SELECT'}{of_columns} ON {name}. "
+
+
+def _code(error: DBAPIError) -> int | str | None:
+    """Return the engine's own code: a number from MySQL and MariaDB, an SQLSTATE from PostgreSQL, None from SQLite."""
+    cause = error.orig
+    for code in (getattr(cause, "errno", None), *getattr(cause, "args", ())[:1]):
+        if isinstance(code, int):
+            return code
+    return getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None)
