@@ -86,7 +86,7 @@ def _running(server: type[Server]) -> Iterator[Server]:
     try:
         running = server()
     except ServerError as error:
-        pytest.fail(str(error), pytrace=False)
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
     yield running
     running.remove()
 
