@@ -7,12 +7,12 @@ names of the fields it changed and of those our own write had set; values are ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
-from airflow_provider_nrllm.outcomes import Action
+from airflow_provider_nrllm.outcomes import Action, Aftermath, HistoryRow, ObservedOutcome
 from airflow_provider_nrllm.readout.shares import Share
 
 
@@ -69,6 +69,18 @@ class FieldLists:
 
     release: tuple[str, ...] = RELEASE_FIELDS
     automatic: tuple[str, ...] = AUTOMATIC_FIELDS
+
+    @classmethod
+    def of(cls, release: Sequence[str], automatic: Sequence[str]) -> FieldLists:
+        """
+        Return the lists that an operator's arguments give.
+
+        :raises ValueError: unless both are lists of texts
+        """
+        for name, fields in (("release_fields", release), ("automatic_fields", automatic)):
+            if isinstance(fields, str) or not all(isinstance(field, str) for field in fields):
+                raise ValueError(f"{name} is {fields!r}; expected a list of field names")
+        return cls(tuple(release), tuple(automatic))
 
     def text(self, fields: Iterable[str]) -> frozenset[str]:
         """Return the fields that are on neither list."""
@@ -156,6 +168,53 @@ def meaning_of_change(change: Change, write: Ours, lists: FieldLists, *, undoes_
     if not write.known:
         return Meaning.CANNOT_BE_TOLD
     return Meaning.OUR_TEXT if write.among(text) else Meaning.BESIDE
+
+
+#: The field names of history rows by their uid; a row that is not there names none that can be read.
+FieldsByRow = Mapping[int, frozenset[str] | None]
+
+
+def rows_to_read(seen: Aftermath) -> Iterator[int]:
+    """Yield the uids of the history rows whose field names tell what the later rows are."""
+    if seen.later:
+        yield from (row.uid for row in (*seen.own, *seen.later) if row.action in NAMES_FIELDS)
+
+
+def meaning_of_aftermath(seen: Aftermath, fields: FieldsByRow, lists: FieldLists) -> Meaning | None:
+    """
+    Return what the later rows of a record are to the text of a write, the strongest; None without any.
+
+    :param seen: what happened after the write
+    :param fields: of the rows that :func:`rows_to_read` yields
+    :param lists: the fields that are about no text
+    """
+    if not seen.later:
+        return None
+    write = ours(_change(row, fields) for row in seen.own)
+    return strongest(
+        meaning_of_change(_change(row, fields), write, lists, undoes_deletion=seen.deleted_already)
+        for row in seen.later
+    )
+
+
+def _change(row: HistoryRow, fields: FieldsByRow) -> Change:
+    return Change(row.action, fields.get(row.uid) if row.action in NAMES_FIELDS else frozenset())
+
+
+def edit_of_our_fields(fields: FieldsByRow, lists: FieldLists) -> Callable[[Aftermath], ObservedOutcome | None]:
+    """
+    Return what counts as an edit where ``edited_means`` is "our fields": only an edit of our text.
+
+    Where that cannot be told, the outcome is ``unknown``: asked, and it could not be told (ADR-176).
+    """
+
+    def edit(seen: Aftermath) -> ObservedOutcome | None:
+        meaning = meaning_of_aftermath(seen, fields, lists)
+        if meaning is Meaning.OUR_TEXT:
+            return ObservedOutcome.EDITED
+        return ObservedOutcome.UNKNOWN if meaning is Meaning.CANNOT_BE_TOLD else None
+
+    return edit
 
 
 def strongest(meanings: Iterable[Meaning]) -> Meaning:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from itertools import groupby
@@ -239,14 +239,43 @@ def machine_rows(rows: Sequence[HistoryRow], events: Sequence[Event]) -> dict[in
     return made
 
 
-def outcome_of_write(event: Event, evidence: Evidence, *, window: int, now: int) -> ObservedOutcome:
+@dataclass(frozen=True, slots=True)
+class Aftermath:
     """
-    Return what became of one write's record (ADR-185).
+    What the evidence says of a record from one write to its close (ADR-185).
+
+    :param own: the history rows that the write made itself
+    :param later: the rows in the window without the machine's, and without a DELETE where it was deleted already
+    :param deleted_already: the write itself was the deletion
+    :param deleted: it was deleted in the window, whoever did it
+    :param gone: it is gone, no DELETE or UNDELETE in the window says so, and nothing shows that it outlived it
+    :param known: a row as old as the write is retained
+    """
+
+    own: tuple[HistoryRow, ...]
+    later: tuple[HistoryRow, ...]
+    deleted_already: bool
+    deleted: bool
+    gone: bool
+    known: bool
+
+
+#: Whether what happened after a write is an edit: EDITED, UNKNOWN where it cannot be told, or None.
+Edit = Callable[[Aftermath], ObservedOutcome | None]
+
+
+def any_change(seen: Aftermath) -> ObservedOutcome | None:
+    """Return EDITED for a later row, whatever its action (ADR-185)."""
+    return ObservedOutcome.EDITED if seen.later else None
+
+
+def aftermath(event: Event, evidence: Evidence, window: int) -> Aftermath:
+    """
+    Return what the evidence says of the record from one write to its close (ADR-185).
 
     :param event: the write
     :param evidence: of the record it names
     :param window: how long the record is watched after the write, in seconds
-    :param now: when it is asked
     """
     history, record = evidence.history, evidence.record
     close = event.at + window
@@ -268,18 +297,38 @@ def outcome_of_write(event: Event, evidence: Evidence, *, window: int, now: int)
         deleted_already = record.end is not None and record.end <= event.at
 
     outlived = ended_later or (record.end is not None and record.end > close)
-    gone = not record.present and not deleted_already and not ends_in_window and not outlived
-    later_actions = [row.action for row in near if row.stamp > event.at and row.uid not in made]
-    if deleted_already:
-        later_actions = [action for action in later_actions if action != Action.DELETE]
+    later = [row for row in near if row.stamp > event.at and row.uid not in made]
+    return Aftermath(
+        own=tuple(row for row in near if made.get(row.uid) == event.at),
+        later=tuple(row for row in later if not (deleted_already and row.action == Action.DELETE)),
+        deleted_already=deleted_already,
+        deleted=not deleted_already and ends_in_window[-1:] == [Action.DELETE],
+        gone=not record.present and not deleted_already and not ends_in_window and not outlived,
+        known=history.reaches_back_to(event.at),
+    )
 
-    if not deleted_already and ends_in_window[-1:] == [Action.DELETE]:
+
+def outcome_of_write(
+    event: Event, evidence: Evidence, *, window: int, now: int, edit: Edit = any_change
+) -> ObservedOutcome:
+    """
+    Return what became of one write's record (ADR-185).
+
+    :param event: the write
+    :param evidence: of the record it names
+    :param window: how long the record is watched after the write, in seconds
+    :param now: when it is asked
+    :param edit: what counts as an edit
+    """
+    seen = aftermath(event, evidence, window)
+    if seen.deleted:
         return ObservedOutcome.DISCARDED
-    if gone and (record.end is not None or now <= close + PROMPTLY):
+    if seen.gone and (evidence.record.end is not None or now <= event.at + window + PROMPTLY):
         return ObservedOutcome.DISCARDED
-    if later_actions:
-        return ObservedOutcome.EDITED
-    if gone or not history.reaches_back_to(event.at):
+    edited = edit(seen)
+    if edited is not None:
+        return edited
+    if seen.gone or not seen.known:
         return ObservedOutcome.UNKNOWN
     return ObservedOutcome.ACCEPTED_UNCHANGED
 

@@ -82,6 +82,16 @@ class ReadoutStatements:
             outcome.c.outcome.in_(EXPLICIT), outcome.c.correlation_id != "", ~has_run
         )
 
+    def edited_after(self, uid: int, limit: int) -> Select[Any]:
+        """The outcome rows ``edited`` that count, in the order of their uids: ``uid, correlation_id`` of each."""
+        counted = self._counted()
+        return (
+            select(counted.c.uid, counted.c.correlation_id)
+            .where(counted.c.outcome == str(ObservedOutcome.EDITED), counted.c.uid > uid)
+            .order_by(counted.c.uid)
+            .limit(limit)
+        )
+
     def labels_of_ids(self, correlation_ids: Collection[str]) -> Select[Any]:
         """A row for each of the correlation ids that has telemetry: the id, its kinds and names."""
         named = self._named(correlation_ids)
@@ -98,7 +108,7 @@ class ReadoutStatements:
             source = outcome.join(runs, self._same_id(outcome, runs))
             at, in_range = runs.c.at, true()
         return (
-            select(outcome.c.correlation_id, self._exact_id(outcome), outcome.c.outcome, at.label("at"))
+            select(outcome.c.uid, outcome.c.correlation_id, outcome.c.outcome, at.label("at"))
             .select_from(source)
             .where(
                 outcome.c.outcome.in_(EXPLICIT + OBSERVED),
@@ -129,9 +139,8 @@ class ReadoutStatements:
     def _run_times(self) -> CTE:
         """When each uuid's first run was made, for those in the range; the uuid of a run need not be unique."""
         at = func.min(run.c.crdate)
-        exact = self._exact_id(run, run.c.uuid)
         return (
-            select(func.min(run.c.uuid).label("correlation_id"), exact, at.label("at"))
+            select(func.min(run.c.uuid).label("correlation_id"), at.label("at"))
             .where(run.c.uuid != "")
             .group_by(self._exact(run.c.uuid))
             .having(self._in_range(at))
@@ -154,7 +163,6 @@ class ReadoutStatements:
         return (
             select(
                 func.min(telemetry.c.correlation_id).label("correlation_id"),
-                self._exact_id(telemetry),
                 *names,
                 func.count().label("calls"),
                 func.sum(telemetry.c.actual_cost).label("cost"),
@@ -182,9 +190,6 @@ class ReadoutStatements:
 
     def _labels_of(self, labelled: CTE) -> list[ColumnElement[Any]]:
         return [labelled.c[f"{part}_{place}"] for place in range(len(self.grouping)) for part in ("kind", "name")]
-
-    def _exact_id(self, table: Any, column: ColumnElement[Any] | None = None) -> ColumnElement[Any]:
-        return self._exact(table.c.correlation_id if column is None else column).label("exact_id")
 
     def _same_id(self, left: Any, right: Any) -> ColumnElement[bool]:
         return _equal(self.dialect, left.c.correlation_id, right.c.correlation_id)

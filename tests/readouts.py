@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import insert
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import Connection, Engine
 
 from airflow_provider_nrllm.readout.figures import Group, Readout
 from airflow_provider_nrllm.readout.groups import label_text
@@ -22,25 +22,28 @@ LONG = "m" * 128
 FORMULA = "=1+1"
 
 
-def outcome(engine: Engine, correlation_id: str, value: str, at: int = MARCH) -> None:
+def outcome(engine: Engine | Connection, correlation_id: str, value: str, at: int = MARCH) -> None:
     """Lay one outcome row into the site."""
     _add(engine, tables.outcome, correlation_id=correlation_id, outcome=value, crdate=at, tstamp=at)
 
 
-def calls(engine: Engine, correlation_id: str, *served_models: str, **columns: Any) -> None:
+def calls(engine: Engine | Connection, correlation_id: str, *served_models: str, **columns: Any) -> None:
     """Lay a call for each of the served models into the site."""
     for served_model in served_models:
         row = {"served_model": served_model, "success": 1, "crdate": MARCH, **columns}
         _add(engine, tables.telemetry, correlation_id=correlation_id, **row)
 
 
-def run(engine: Engine, uuid: str, at: int) -> None:
+def run(engine: Engine | Connection, uuid: str, at: int) -> None:
     """Lay a run that has ended into the site."""
     _add(engine, tables.run, uuid=uuid, status="completed", be_user=7, crdate=at, finished_at=at, tstamp=at)
 
 
-def _add(engine: Engine, table: Any, **row: Any) -> None:
-    with engine.begin() as connection:
+def _add(target: Engine | Connection, table: Any, **row: Any) -> None:
+    if isinstance(target, Connection):
+        target.execute(insert(table).values(**row))
+        return
+    with target.begin() as connection:
         connection.execute(insert(table).values(**row))
 
 

@@ -97,6 +97,8 @@ class NrLlmReadoutHook(BaseHook):
         """
         untold = tuple(Label(Kind.NO_TELEMETRY) for _ in grouping)
         keys = dict.fromkeys(correlation_ids, untold)
+        if not keys:
+            return keys
         with self.database.snapshot() as connection:
             statements = ReadoutStatements(connection.dialect.name, None, 0, RangeOf.OUTCOME, tuple(grouping))
             for correlation_id, *labels in connection.execute(statements.labels_of_ids(sorted(correlation_ids))):

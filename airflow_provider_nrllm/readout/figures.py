@@ -147,8 +147,13 @@ class Readout:
     @property
     def in_words(self) -> str:
         """The range in words."""
-        since = "the beginning" if self.start is None else utc(self.start)
-        return f"from {since} to before {utc(self.end)}, by the time of the {self.range_of.value}"
+        return range_in_words(self.start, self.end, self.range_of)
+
+
+def range_in_words(start: int | None, end: int, range_of: RangeOf) -> str:
+    """Return a range in words."""
+    since = "the beginning" if start is None else utc(start)
+    return f"from {since} to before {utc(end)}, by the time of the {range_of.value}"
 
 
 def utc(second: int) -> str:
@@ -156,11 +161,9 @@ def utc(second: int) -> str:
     return datetime.fromtimestamp(second, UTC).isoformat().replace("+00:00", "Z")
 
 
-def in_order(groups: Iterable[Group]) -> tuple[Group, ...]:
+def in_order(groups: Iterable[Group], size: Callable[[Group], int] = lambda g: g.observed.total) -> tuple[Group, ...]:
     """Return the groups by observed runs, then by ratings, the most first; those that are no single name last."""
-    return tuple(
-        sorted(groups, key=lambda g: (not g.named, -g.observed.total, -g.explicit.total, [*map(tuple, g.key)]))
-    )
+    return tuple(sorted(groups, key=lambda g: (not g.named, -size(g), -g.explicit.total, [*map(tuple, g.key)])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +180,11 @@ class Comparisons:
 
     reference: Group
     rows: tuple[Comparison, ...]
+
+    def among(self, groups: Sequence[Group]) -> Comparisons:
+        """Return only the rows of some groups; the reference stays."""
+        shown = {group.key for group in groups}
+        return Comparisons(self.reference, tuple(row for row in self.rows if row.group.key in shown))
 
 
 def explicit_comparisons(groups: Sequence[Group]) -> Comparisons | None:

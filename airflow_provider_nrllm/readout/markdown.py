@@ -31,12 +31,13 @@ def _lines(readout: Readout, groups: Sequence[Group]) -> Iterator[str]:
         yield f"Left out here: {len(readout.groups) - len(groups)} smaller groups."
     for table in tables_of(readout, groups):
         yield ""
-        yield from _table(table)
+        yield from table_lines(table)
     yield ""
     yield NO_RECOMMENDATION
 
 
-def _table(table: Table) -> Iterator[str]:
+def table_lines(table: Table) -> Iterator[str]:
+    """Yield the lines of one table."""
     yield f"## {table.title}"
     yield ""
     yield _one_line(table.caption)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from enum import StrEnum
+from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
@@ -138,9 +139,7 @@ def _dots(
                 axes.annotate("no case", (0.01, row), va="center", fontsize=9, color="#333333")
                 continue
             axes.hlines(row, *share.interval, color="#333333", linewidth=2)
-            axes.plot(
-                share.value, row, marker="o", markersize=9, color=LOOKS[value].color, markeredgecolor="#333333"
-            )
+            axes.plot(share.value, row, marker="o", markersize=9, color=LOOKS[value].color, markeredgecolor="#333333")
         _name_rows(axes, [_name(readout, group, share.of) for group, share in zip(groups, shares, strict=True)])
         axes.set_xlim(-0.02, 1.02)
         axes.set_xlabel("Share, with its 95 % interval")
@@ -154,25 +153,27 @@ def _dots(
 
 
 def _days(
-    topic: str, days: Sequence[Day], values: type[StrEnum], counts_of: Callable[[Day], Mapping[StrEnum, int]]
+    topic: str, days: Sequence[Day], values: type[StrEnum], counts_of: Callable[[Day], Mapping[Any, int]]
 ) -> Picture:
     """Steps of the outcomes of each day, the values on top of each other; a day without any is a gap."""
     by_day = {day.day: counts_of(day) for day in days}
     first, last = days[0].day, days[-1].day
-    edges = [first + timedelta(days=number) for number in range((last - first).days + 2)]
+    dates = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    # Matplotlib counts days from the epoch.
+    start = (first - date(1970, 1, 1)).days
+    edges = list(range(start, start + len(dates) + 1))
 
     def draw(axes: Axes) -> None:
-        bottom = [0] * (len(edges) - 1)
+        bottom = [0] * len(dates)
         for value in values:
-            top = [
-                below + by_day.get(day, {}).get(value, 0) for day, below in zip(edges[:-1], bottom, strict=True)
-            ]
+            top = [below + by_day.get(day, {}).get(value, 0) for day, below in zip(dates, bottom, strict=True)]
             look = LOOKS[value]
             axes.stairs(
                 top, edges, baseline=bottom, fill=True, label=words(value),
                 facecolor=look.color, hatch=look.hatch, edgecolor="#333333", linewidth=0.6,
             )  # fmt: skip
             bottom = top
+        axes.xaxis_date()
         locator = AutoDateLocator(minticks=2, maxticks=10)
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))

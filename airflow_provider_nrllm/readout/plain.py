@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_nrllm.edited_audit import EditedRuns, Meaning
@@ -12,6 +12,7 @@ from airflow_provider_nrllm.outcomes import ExplicitOutcome, ObservedOutcome
 from airflow_provider_nrllm.readout.figures import (
     Comparisons,
     Group,
+    RangeOf,
     Readout,
     Usage,
     explicit_comparisons,
@@ -23,6 +24,9 @@ from airflow_provider_nrllm.readout.shares import Difference, Share
 
 #: The most groups of an XCom.
 XCOM_GROUPS = 200
+
+#: The most days of an XCom: the last ones.
+XCOM_DAYS = 366
 
 #: Said with every readout (ADR-176: no promotion rule).
 NO_RECOMMENDATION = (
@@ -36,27 +40,24 @@ def as_json(readout: Readout, limit: int | None = None) -> dict[str, Any]:
     """
     Return the readout as JSON values: text, numbers, lists, objects and null.
 
-    :param limit: the most groups; how many were left out is in ``groups_left_out``
+    :param limit: the most groups, and with it the last :data:`XCOM_DAYS` days; how many were left out is said
     """
     groups = readout.groups if limit is None else readout.groups[:limit]
+    days = readout.days if limit is None else readout.days[-XCOM_DAYS:]
     return {
         "note": NO_RECOMMENDATION,
-        "range": {
-            "start": None if readout.start is None else utc(readout.start),
-            "end": utc(readout.end),
-            "of": str(readout.range_of),
-            "ratings_without_run": readout.without_run,
-        },
+        "range": range_json(readout.start, readout.end, readout.range_of),
+        "ratings_without_run": readout.without_run,
         "grouping": [str(dimension) for dimension in readout.grouping],
         "groups": [_group(group) for group in groups],
         "groups_left_out": len(readout.groups) - len(groups),
         "explicit": {
-            "groups": [{**_key(g.key), **_explicit(g)} for g in groups if g.explicit.total],
-            "compared": _comparisons(explicit_comparisons(groups)),
+            "groups": [{**key_json(g.key), **_explicit(g)} for g in groups if g.explicit.total],
+            "compared": _comparisons(explicit_comparisons(readout.groups), groups),
         },
         "observed": {
-            "groups": [{**_key(g.key), **_observed(g)} for g in groups if g.observed.total],
-            "compared": _comparisons(observed_comparisons(groups)),
+            "groups": [{**key_json(g.key), **_observed(g)} for g in groups if g.observed.total],
+            "compared": _comparisons(observed_comparisons(readout.groups), groups),
         },
         "days": [
             {
@@ -64,18 +65,24 @@ def as_json(readout: Readout, limit: int | None = None) -> dict[str, Any]:
                 "explicit": _counts(day.explicit.counts, ExplicitOutcome),
                 "observed": _counts(day.observed.counts, ObservedOutcome),
             }
-            for day in readout.days
+            for day in days
         ],
+        "days_left_out": len(readout.days) - len(days),
     }
 
 
-def _key(key: Key) -> dict[str, Any]:
+def range_json(start: int | None, end: int, range_of: RangeOf) -> dict[str, Any]:
+    """Return a range as JSON values."""
+    return {"start": None if start is None else utc(start), "end": utc(end), "of": str(range_of)}
+
+
+def key_json(key: Key) -> dict[str, Any]:
     return {"group": [{"kind": str(label.kind), "name": label.name} for label in key]}
 
 
 def _group(group: Group) -> dict[str, Any]:
     return {
-        **_key(group.key),
+        **key_json(group.key),
         "rated": group.explicit.total,
         "observed": group.observed.total,
         **_usage(group.usage),
@@ -134,14 +141,14 @@ def _share(share: Share | Difference) -> dict[str, Any]:
     return {**counted, "value": _rounded(share.value), "low": _rounded(low), "high": _rounded(high)}
 
 
-def _comparisons(comparisons: Comparisons | None) -> dict[str, Any] | None:
+def _comparisons(comparisons: Comparisons | None, groups: Sequence[Group]) -> dict[str, Any] | None:
     if comparisons is None:
         return None
     return {
-        "reference": _key(comparisons.reference.key)["group"],
+        "reference": key_json(comparisons.reference.key)["group"],
         "differences": [
-            {**_key(row.group.key), **{value: _share(difference) for value, difference in row.differences.items()}}
-            for row in comparisons.rows
+            {**key_json(row.group.key), **{value: _share(difference) for value, difference in row.differences.items()}}
+            for row in comparisons.among(groups).rows
         ],
     }
 

@@ -44,13 +44,13 @@ def tables_of(readout: Readout, groups: Sequence[Group]) -> Iterator[Table]:
     """
     grouping = readout.grouping
     yield _explicit(grouping, groups)
-    if compared := explicit_comparisons(groups):
-        yield _compared("explicit", grouping, compared)
+    if compared := explicit_comparisons(readout.groups):
+        yield _compared("explicit", grouping, compared.among(groups))
     yield _observed(grouping, groups)
-    if compared := observed_comparisons(groups):
-        yield _compared("observed", grouping, compared)
+    if compared := observed_comparisons(readout.groups):
+        yield _compared("observed", grouping, compared.among(groups))
     if readout.audited:
-        yield _edited(grouping, groups)
+        yield edited_table(grouping, groups)
     yield _usage(grouping, groups)
 
 
@@ -134,7 +134,7 @@ def _observed(grouping: Sequence[Dimension], groups: Sequence[Group]) -> Table:
 
 
 def _compared(source: str, grouping: Sequence[Dimension], compared: Comparisons) -> Table:
-    values = list(compared.rows[0].differences)
+    values = [str(value) for value in (ObservedOutcome if source == "observed" else [ExplicitOutcome.HELPFUL])]
     reference = label_text(compared.reference.key, grouping)
     rows = [
         (label_text(row.group.key, grouping), tuple(points(row.differences[value]) for value in values))
@@ -150,7 +150,8 @@ def _compared(source: str, grouping: Sequence[Dimension], compared: Comparisons)
     )
 
 
-def _edited(grouping: Sequence[Dimension], groups: Sequence[Group]) -> Table:
+def edited_table(grouping: Sequence[Dimension], groups: Sequence[Group]) -> Table:
+    """Return what the edits of each group are to our text."""
     rows = []
     for group in groups:
         if group.edited is None or not group.edited.total:
