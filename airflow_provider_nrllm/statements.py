@@ -57,14 +57,17 @@ def _same_id(dialect: str, left: ColumnElement[Any], right: ColumnElement[Any]) 
 
 def _unanswered(dialect: str) -> ColumnElement[bool]:
     """ADR-176: an observed outcome of a value this version knows is final; ADR-185: no uuid, no answer."""
-    answered = exists().where(_same_id(dialect, outcome.c.correlation_id, run.c.uuid), outcome.c.outcome.in_(OBSERVED))
+    answered = exists(outcome.c.outcome).where(
+        _same_id(dialect, outcome.c.correlation_id, run.c.uuid), outcome.c.outcome.in_(OBSERVED)
+    )
     return and_(run.c.uuid != "", ~answered)
 
 
 def last_writes(dialect: str, after: Key, limit: int, *, before: int) -> Select[Any]:
     """Unanswered runs by the time and uid of their last write: a row of ``at, uid, uuid`` for each, in that order."""
     later = event.alias("later")
-    written_later = exists().where(
+    # Not EXISTS (SELECT *), for which PostgreSQL asks for a privilege on every column.
+    written_later = exists(later.c.uid).where(
         later.c.run == event.c.run,
         later.c.kind == "tool_write",
         or_(
@@ -199,15 +202,17 @@ def insert_outcomes(outcomes: Mapping[str, str], now: int) -> Insert:
     )
 
 
-def delete_ratings(correlation_id: str) -> Delete:
+def delete_ratings(dialect: str, correlation_id: str) -> Delete:
     """The explicit outcomes of a correlation id; the observed one stays."""
-    return delete(outcome).where(outcome.c.correlation_id == correlation_id, outcome.c.outcome.in_(EXPLICIT))
+    return delete(outcome).where(
+        _same_id(dialect, outcome.c.correlation_id, literal(correlation_id)), outcome.c.outcome.in_(EXPLICIT)
+    )
 
 
-def outcomes_of(correlation_id: str) -> Select[Any]:
-    """All outcomes of a correlation id, the oldest first."""
+def outcomes_of(dialect: str, correlation_id: str) -> Select[Any]:
+    """The values of all outcomes of a correlation id, the oldest first."""
     return (
-        select(outcome.c.correlation_id, outcome.c.outcome)
-        .where(outcome.c.correlation_id == correlation_id)
+        select(outcome.c.outcome)
+        .where(_same_id(dialect, outcome.c.correlation_id, literal(correlation_id)))
         .order_by(outcome.c.uid)
     )

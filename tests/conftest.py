@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,6 +126,12 @@ def _site(name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     found.define_connection()
     empty_tables(found.engine)
     return found
+
+
+@pytest.fixture
+def make_site(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Site]:
+    """Make an empty site on the engine of that name."""
+    return lambda name: _site(name, request, monkeypatch)
 
 
 @pytest.fixture(params=["sqlite", "mariadb", "postgres"])

@@ -196,7 +196,7 @@ class NrLlmHook(BaseHook):
             expected = " or ".join(ExplicitOutcome)
             raise ValueError(f"outcome is {outcome!r}; expected {expected}: observed outcomes are derived") from None
         with self.database.transaction("SERIALIZABLE") as connection:
-            connection.execute(statements.delete_ratings(correlation_id))
+            connection.execute(statements.delete_ratings(connection.dialect.name, correlation_id))
             connection.execute(statements.insert_outcomes({correlation_id: rating}, int(time.time())))
 
     def outcomes(self, correlation_id: str) -> Outcomes:
@@ -206,8 +206,8 @@ class NrLlmHook(BaseHook):
         :param correlation_id: a run's uuid, or the correlation id of a call without a run
         """
         with self.database.snapshot() as connection:
-            rows = connection.execute(statements.outcomes_of(correlation_id)).fetchall()
-        values = [value for same, value in rows if same == correlation_id]
+            query = statements.outcomes_of(connection.dialect.name, correlation_id)
+            values = connection.execute(query).scalars().all()
         explicit = [ExplicitOutcome(value) for value in values if value in EXPLICIT_VALUES]
         observed = [ObservedOutcome(value) for value in values if value in OBSERVED_VALUES]
         # A rating is replaced, so the last one holds; an observed outcome is final, so the first one does.

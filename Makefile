@@ -1,0 +1,79 @@
+# Everything from a clean clone, with Python >= 3.11 and make: `make demo`, `make test`.
+# Another interpreter: make test PYTHON=python3.12. Arguments for pytest: make test PYTEST_ARGS='-k mariadb'.
+# Packages come as pip is configured to bring them: index, certificates, constraints.
+
+PYTHON ?= python3
+# Airflow 2.11 knows Python up to 3.12.
+LOWEST_PYTHON ?= $(PYTHON)
+PYTEST_ARGS ?=
+PIP_INSTALL = pip install --quiet --quiet
+
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: help demo test test-lowest lint format build clean servers
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo         see what became of what AI runs wrote, in a TYPO3 database of SQLite"
+	@echo "make test         all tests, on SQLite and on MariaDB and PostgreSQL servers of their own"
+	@echo "make test-lowest  the same on the oldest Airflow and libraries that are supported"
+	@echo "make lint         style and types"
+	@echo "make format       put the code in its format"
+	@echo "make build        wheel and sdist, in dist/"
+	@echo "make clean        remove all that these made"
+
+demo: .venv/demo-installed
+	@.venv/bin/python -m demo.run
+
+test: .venv/test-installed
+	.venv/bin/python -m pytest $(PYTEST_ARGS)
+
+test-lowest: .venv-lowest/test-installed
+	.venv-lowest/bin/python -m pytest $(PYTEST_ARGS)
+
+lint: .venv/test-installed
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/mypy
+
+format: .venv/test-installed
+	.venv/bin/ruff check --fix
+	.venv/bin/ruff format
+
+build: .venv/test-installed
+	rm -rf dist
+	.venv/bin/python -m build
+
+clean:
+	rm -rf .venv .venv-lowest .demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+servers:
+	@PYTHON=$(PYTHON) sh tests/install-servers.sh
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed; $(PYTHON) is not. Name one: make PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv --clear .venv
+
+.venv-lowest/bin/python:
+	@$(LOWEST_PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' || \
+	  { echo "Airflow 2.11 needs Python 3.11 or 3.12; $(LOWEST_PYTHON) is not. Name one: make LOWEST_PYTHON=python3.12" >&2; exit 1; }
+	$(LOWEST_PYTHON) -m venv --clear .venv-lowest
+
+.venv/demo-installed: pyproject.toml | .venv/bin/python
+	@echo "Installing Airflow and this provider into .venv, for about a minute ..."
+	@.venv/bin/python -m $(PIP_INSTALL) --editable '.[sqlite]'
+	@touch $@
+
+# A pip that knows --group is younger than Python 3.11.
+.venv/test-installed: pyproject.toml | .venv/bin/python servers
+	.venv/bin/python -m $(PIP_INSTALL) --upgrade 'pip>=25.1'
+	.venv/bin/python -m $(PIP_INSTALL) --editable '.[mysql,postgres,sqlite,readout]' --group test --group lint
+	@touch .venv/demo-installed $@
+
+.venv-lowest/test-installed: pyproject.toml tests/lowest.py | .venv-lowest/bin/python servers
+	.venv-lowest/bin/python tests/lowest.py > .venv-lowest/constraints.txt
+	.venv-lowest/bin/python -m $(PIP_INSTALL) --upgrade 'pip>=25.1'
+	.venv-lowest/bin/python -m $(PIP_INSTALL) --constraint .venv-lowest/constraints.txt \
+	  --editable '.[mysql,postgres,sqlite,readout]' --group test
+	@touch $@

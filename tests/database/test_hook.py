@@ -1,0 +1,202 @@
+"""NrLlmHook on every engine: what it reads and records, and what bad input gets."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import event, text
+
+from airflow_provider_nrllm.exceptions import NrLlmConnectionError, NrLlmSchemaError
+from airflow_provider_nrllm.hooks.nrllm import NrLlmHook, Outcomes
+from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
+from demo.site import load_case, outcome_rows
+from tests.worlds import DAY, START, accepted, many_runs, run, world
+
+
+def derive(conn_id, **arguments):
+    return NrLlmDeriveOutcomesOperator(task_id="derive", nrllm_conn_id=conn_id, **arguments).execute({})
+
+
+def execute(site, statement):
+    with site.engine.begin() as connection:
+        connection.execute(text(statement))
+
+
+def test_a_new_rating_replaces_the_old_one_and_leaves_the_observed_outcome_alone(site):
+    load_case(site.engine, world([], outcomes=[{"correlation_id": "a", "outcome": "edited"}]))
+    hook = NrLlmHook(site.conn_id)
+    hook.record_explicit("a", "helpful")
+    hook.record_explicit("a", "not_helpful")
+    assert outcome_rows(site.engine) == [("a", "edited"), ("a", "not_helpful")]
+
+
+def test_a_rating_of_one_correlation_id_leaves_all_others_alone(site):
+    hook = NrLlmHook(site.conn_id)
+    for correlation_id in ("abc", "ABC", "abc "):
+        hook.record_explicit(correlation_id, "helpful")
+    assert outcome_rows(site.engine) == [("ABC", "helpful"), ("abc", "helpful"), ("abc ", "helpful")]
+
+
+@pytest.mark.parametrize(
+    ("correlation_id", "outcome"),
+    [
+        ("", "helpful"),
+        (None, "helpful"),
+        ("a" * 37, "helpful"),
+        ("a", "edited"),
+        ("a", "great"),
+        ("a", ""),
+        ("a", None),
+    ],
+)
+def test_a_rating_without_an_id_or_with_another_value_is_refused(site, correlation_id, outcome):
+    with pytest.raises(ValueError, match="expected"):
+        NrLlmHook(site.conn_id).record_explicit(correlation_id, outcome)
+    assert outcome_rows(site.engine) == []
+
+
+def test_outcomes_are_read_by_source_and_unknown_values_skipped(site):
+    values = ["from_a_newer_version", "helpful", "discarded"]
+    load_case(site.engine, world([], outcomes=[{"correlation_id": "a", "outcome": value} for value in values]))
+    hook = NrLlmHook(site.conn_id)
+    assert hook.outcomes("a") == Outcomes(explicit="helpful", observed="discarded")
+    assert hook.outcomes("b") == Outcomes(explicit=None, observed=None)
+
+
+def test_runs_with_unreadable_writes_in_front_do_not_stop_the_queue(site):
+    bad = [run(number, writes=[{"payload": "{", "at": START}]) for number in range(1, 501)]
+    good = [run(number, at=START + 60) for number in range(501, 551)]
+    case = world(bad + good)
+    load_case(site.engine, case)
+    result = derive(site.conn_id, page_size=50)
+    assert outcome_rows(site.engine) == sorted(
+        [(bad_run["uuid"], "unknown") for bad_run in bad]
+        + [(good_run["uuid"], "accepted_unchanged") for good_run in good]
+    )
+    assert result["unreadable_writes"] == 500
+
+
+def test_runs_that_are_not_settled_in_front_do_not_stop_the_queue(site):
+    waiting = [run(number, status="waiting_for_approval", finished_at=0) for number in range(1, 101)]
+    good = [run(number, at=START + 60) for number in range(101, 111)]
+    load_case(site.engine, world(waiting + good))
+    derive(site.conn_id, page_size=10)
+    assert outcome_rows(site.engine) == accepted(world(good))
+
+
+def test_runs_that_end_long_after_their_last_write_are_answered_page_by_page_where_they_end(site):
+    late = [run(number, finished_at=START + 30 * DAY + number) for number in range(1, 26)]
+    load_case(site.engine, world(late))
+    bounds = {"interval_start": "2026-01-31", "interval_end": "2026-02-01"}
+    assert derive(site.conn_id, page_size=10, **bounds)["runs_answered"] == 25
+    assert outcome_rows(site.engine) == accepted(world(late))
+
+
+def test_a_uuid_that_differs_in_case_is_another_run(site):
+    case = world([run(1, uuid="abc"), run(2, uuid="ABC"), run(3, uuid="abc ")])
+    load_case(site.engine, case)
+    derive(site.conn_id, page_size=1)
+    assert outcome_rows(site.engine) == accepted(case)
+
+
+def test_a_table_name_that_differs_in_case_is_another_table(site):
+    case = world(
+        [run(1, writes=[{"target": "TT_Content:1", "at": START}])], records={"tt_content:1": {"state": "live"}}
+    )
+    load_case(site.engine, case)
+    # There is no such table, and that is asked late: nothing dates its end.
+    derive(site.conn_id)
+    assert outcome_rows(site.engine) == [("run-00001", "unknown")]
+
+
+def test_a_written_table_without_a_uid_has_no_records(site_to_change):
+    execute(site_to_change, "CREATE TABLE odd (id INT)")
+    load_case(site_to_change.engine, world([run(1, writes=[{"target": "odd:1", "at": START}])], records={}))
+    derive(site_to_change.conn_id)
+    assert outcome_rows(site_to_change.engine) == [("run-00001", "unknown")]
+
+
+@pytest.mark.parametrize("name", ["select", "Order", "_1", "x" * 63])
+def test_a_written_table_may_be_named_by_any_word(site_to_change, name):
+    quoted = site_to_change.engine.dialect.identifier_preparer.quote(name)
+    execute(site_to_change, f"CREATE TABLE {quoted} (uid INT, deleted INT)")
+    execute(site_to_change, f"INSERT INTO {quoted} VALUES (1, 0)")
+    load_case(site_to_change.engine, world([run(1, writes=[{"target": f"{name}:1", "at": START}])], records={}))
+    derive(site_to_change.conn_id)
+    assert outcome_rows(site_to_change.engine) == [("run-00001", "accepted_unchanged")]
+
+
+def test_a_workspace_of_null_is_the_live_one(site):
+    case = world([run(1)])
+    load_case(site.engine, case)
+    execute(site, "UPDATE sys_history SET workspace = NULL")
+    derive(site.conn_id)
+    assert outcome_rows(site.engine) == accepted(case)
+
+
+def test_a_site_in_order_passes_the_connection_test(site):
+    ok, _ = NrLlmHook(site.conn_id).test_connection()
+    assert ok
+
+
+def test_missing_tables_and_columns_are_named_with_the_extension_that_makes_them(site_to_change):
+    execute(site_to_change, "DROP TABLE tx_nrllm_call_outcome")
+    execute(site_to_change, "ALTER TABLE tx_nrllm_agentrun RENAME COLUMN finished_at TO ended_at")
+    ok, message = NrLlmHook(site_to_change.conn_id).test_connection()
+    assert not ok
+    for expected in ("tx_nrllm_agentrun.finished_at", "tx_nrllm_call_outcome", "extension nr_llm"):
+        assert expected in message
+    with pytest.raises(NrLlmSchemaError, match=r"tx_nrllm_agentrun\.finished_at, tx_nrllm_call_outcome"):
+        derive(site_to_change.conn_id)
+
+
+def test_a_connection_that_is_missing_is_named(site):
+    ok, message = NrLlmHook("no_such_site").test_connection()
+    assert (ok, "'no_such_site' is not defined" in message) == (False, True)
+    with pytest.raises(NrLlmConnectionError, match=r"'no_such_site' is not defined\. Expected"):
+        derive("no_such_site")
+
+
+@pytest.mark.parametrize(("conn_type", "found"), [("fs", "no SQL database"), ("oracle", "no hook is installed")])
+def test_a_connection_of_another_kind_is_named_with_what_to_install(monkeypatch, conn_type, found):
+    monkeypatch.setenv("AIRFLOW_CONN_OTHER", f'{{"conn_type": "{conn_type}"}}')
+    with pytest.raises(NrLlmConnectionError, match=rf"'other' has the type '{conn_type}'.*{found}.*pip install"):
+        derive("other")
+
+
+def test_a_password_is_in_no_message(server_site):
+    conn_id = server_site.define_connection(password="s3cret-passw0rd")
+    ok, message = NrLlmHook(conn_id).test_connection()
+    assert (ok, "s3cret" in message) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "extra"),
+    [
+        ("mariadb", {"cursor": "dictcursor"}),
+        ("mariadb", {"cursor": "sscursor"}),
+        ("mariadb", {"client": "mysql-connector-python"}),
+        ("postgres", {"cursor": "dictcursor"}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "-".join(value.values()),
+)
+def test_the_extras_of_a_connection_change_no_answer(make_site, name, extra):
+    site = make_site(name)
+    case = many_runs(5)
+    load_case(site.engine, case)
+    conn_id = site.define_connection(extra=extra)
+    assert NrLlmHook(conn_id).test_connection()[0]
+    derive(conn_id, page_size=2)
+    NrLlmHook(conn_id).record_explicit("run-00001", "helpful")
+    assert outcome_rows(site.engine) == sorted([*accepted(case), ("run-00001", "helpful")])
+
+
+def test_no_statement_reads_content_or_persons(site):
+    load_case(site.engine, many_runs(3))
+    hook = NrLlmHook(site.conn_id)
+    statements = []
+    event.listen(hook.database.engine, "before_cursor_execute", lambda *arguments: statements.append(arguments[2]))
+    for page in hook.pages(START, START + 30 * DAY, window=7 * DAY, page_size=2):
+        hook.record_observed(page.runs, page.outcomes(START + 31 * DAY))
+    assert statements
+    for word in ("history_data", "userid", "be_user", "suspended_state", "queued_request", "bodytext", "*"):
+        assert not [statement for statement in statements if word in statement]

@@ -1,0 +1,93 @@
+"""A database user that may only do what docs/how-to/database-user.md grants."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import time_machine
+from sqlalchemy import create_engine, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
+from airflow_provider_nrllm.exceptions import NrLlmPrivilegeError
+from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
+from demo.site import load_typo3, outcome_rows
+
+ROOT = Path(__file__).parent.parent.parent
+PAGE = (ROOT / "docs/how-to/database-user.md").read_text()
+TYPO3 = json.loads((ROOT / "tests/cases/typo3_13.4.18.json").read_text())
+USER = "nrllm_airflow"
+
+
+def documented_grants(name):
+    """Return the statements that the page gives for an engine."""
+    section = {"mariadb": "MariaDB", "postgres": "PostgreSQL"}[name]
+    block = re.search(rf"## {section}\n.*?```sql\n(.*?)```", PAGE, re.DOTALL)[1]
+    return [statement.strip() for statement in block.split(";") if statement.strip()]
+
+
+def run_as_admin(site, *statements):
+    with site.engine.begin() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+
+
+@pytest.fixture
+def restricted(server_site):
+    """A site whose connection is that of the documented user; ``revoke`` takes privileges from it."""
+    run_as_admin(server_site, *documented_grants(server_site.name))
+    server_site.define_connection(login=USER, password="change-me")
+    load_typo3(server_site.engine, TYPO3)
+    yield server_site
+    if server_site.name == "postgres":
+        run_as_admin(server_site, f"DROP OWNED BY {USER}")
+    run_as_admin(server_site, f"DROP USER {USER}")
+
+
+def derive(site):
+    with time_machine.travel(TYPO3["now"], tick=False):
+        return NrLlmDeriveOutcomesOperator(task_id="derive", nrllm_conn_id=site.conn_id).execute({})
+
+
+def test_the_documented_user_derives_all_outcomes(restricted):
+    derive(restricted)
+    assert outcome_rows(restricted.engine) == sorted(TYPO3["expect"].items())
+
+
+@pytest.mark.parametrize("column", ["history_data", "userid"])
+def test_the_documented_user_may_not_read_content_or_users(restricted, column):
+    url = restricted.engine.url.set(username=USER, password="change-me")
+    with create_engine(url, poolclass=NullPool).connect() as connection, pytest.raises(DBAPIError, match="denied"):
+        connection.execute(text(f"SELECT {column} FROM sys_history"))
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "grant"),
+    [
+        ("tt_content", "uid, tstamp, deleted, t3ver_wsid", "GRANT SELECT"),
+        ("sys_history", "uid, tstamp, actiontype, recuid, tablename, workspace", "GRANT SELECT"),
+    ],
+)
+def test_a_table_that_may_not_be_read_is_an_error_that_names_the_grant(restricted, table, columns, grant):
+    run_as_admin(restricted, f"REVOKE SELECT ({columns}) ON {table} FROM {USER}")
+    with pytest.raises(NrLlmPrivilegeError, match=rf"{grant}.* ON {table}"):
+        derive(restricted)
+    assert outcome_rows(restricted.engine) == []
+
+
+def test_a_column_that_may_not_be_read_is_not_taken_for_one_the_table_does_not_have(restricted):
+    run_as_admin(restricted, f"REVOKE SELECT (deleted) ON tt_content FROM {USER}")
+    with pytest.raises(NrLlmPrivilegeError, match=r"GRANT SELECT.* ON tt_content"):
+        derive(restricted)
+
+
+def test_outcomes_that_may_not_be_inserted_are_an_error_that_names_the_grant(restricted):
+    run_as_admin(
+        restricted,
+        f"REVOKE INSERT (pid, correlation_id, outcome, crdate, tstamp) ON tx_nrllm_call_outcome FROM {USER}",
+    )
+    with pytest.raises(NrLlmPrivilegeError, match=r"GRANT .* ON tx_nrllm_call_outcome"):
+        derive(restricted)
