@@ -23,7 +23,7 @@ with DAG(
     dag_id="nrllm_observed_outcomes",
     description=__doc__.strip().partition("\n")[0],
     # Not "@daily": since Airflow 3 that has no data interval.
-    schedule=CronDataIntervalTimetable("0 2 * * *", timezone="UTC"),
+    schedule=CronDataIntervalTimetable("0 0 * * *", timezone="UTC"),
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=True,
     max_active_runs=4,
