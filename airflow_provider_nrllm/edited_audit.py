@@ -16,6 +16,17 @@ from airflow_provider_nrllm.outcomes import Action, Aftermath, HistoryRow, Obser
 from airflow_provider_nrllm.readout.shares import Share
 
 
+class EditedMeans(StrEnum):
+    """
+    What makes a run ``edited`` when it is derived.
+
+    ADR-185 decides for any change. Outcomes derived in the two ways must not be compared.
+    """
+
+    ANY_CHANGE = "any change"
+    OUR_FIELDS = "our fields"
+
+
 class Meaning(StrEnum):
     """What a human change of a written record is to our text."""
 
@@ -204,6 +215,8 @@ def _change(row: HistoryRow, fields: FieldsByRow) -> Change:
 def edit_of_our_fields(fields: FieldsByRow, lists: FieldLists) -> Callable[[Aftermath], ObservedOutcome | None]:
     """
     Return what counts as an edit where ``edited_means`` is "our fields": only an edit of our text.
+
+    A release, no change, a move, a restore, and an edit beside our text then do not make a run ``edited``.
 
     Where that cannot be told, the outcome is ``unknown``: asked, and it could not be told (ADR-176).
     """

@@ -14,15 +14,14 @@ from airflow_provider_nrllm import statements
 from airflow_provider_nrllm.edited_audit import (
     EditedRuns,
     FieldLists,
-    FieldsByRow,
     Meaning,
     meaning_of_aftermath,
-    rows_to_read,
     strongest,
 )
-from airflow_provider_nrllm.history_fields import FIELD_NAMES_TABLE, field_names, fields_by_row
+from airflow_provider_nrllm.history_fields import FIELD_NAMES_TABLE
 from airflow_provider_nrllm.hooks.database import SiteDatabase
 from airflow_provider_nrllm.hooks.evidence import EvidenceReader
+from airflow_provider_nrllm.hooks.field_names import read_field_names
 from airflow_provider_nrllm.outcomes import Aftermath, Event, Write, aftermath, target_of
 from airflow_provider_nrllm.readout.figures import RangeOf
 from airflow_provider_nrllm.readout.groups import Key
@@ -89,7 +88,7 @@ class NrLlmEditedAuditHook(BaseHook):
                 rows = connection.execute(readout.edited_after(last, page_size)).fetchall()
                 last = rows[-1][0] if len(rows) == page_size else None
                 seen = self._aftermaths(connection, {correlation_id for _, correlation_id in rows}, evidence)
-                fields = _fields(connection, seen)
+                fields = read_field_names(connection, (after for found in seen.values() for after in found))
             yield {
                 correlation_id: strongest(
                     meaning
@@ -139,10 +138,3 @@ class NrLlmEditedAuditHook(BaseHook):
             if write.target is not None:
                 seen[uuid].append(aftermath(write.event, found[write.target], evidence.window))
         return seen
-
-
-def _fields(connection: Connection, seen: Mapping[str, list[Aftermath]]) -> FieldsByRow:
-    uids = {uid for aftermaths in seen.values() for after in aftermaths for uid in rows_to_read(after)}
-    if not uids:
-        return {}
-    return fields_by_row(connection.execute(field_names(connection.dialect.name, uids)).fetchall())

@@ -11,6 +11,7 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import Asset, BaseOperator, Context
 
+from airflow_provider_nrllm.edited_audit import AUTOMATIC_FIELDS, RELEASE_FIELDS, EditedMeans, FieldLists
 from airflow_provider_nrllm.exceptions import NrLlmPartitionError
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
 from airflow_provider_nrllm.outcomes import ObservedOutcome
@@ -38,6 +39,12 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
     :param interval_end: the end of the partition, not included (templated; a datetime or ISO 8601 text, UTC)
     :param partition_width: how long a partition of a partitioned schedule is
     :param page_size: the most runs read and recorded at once, 1 to 5000
+    :param edited_means: ``any change``, as ADR-185 decides, or ``our fields``: only a change of a field that the
+        run set itself makes it ``edited``, where that cannot be told it is ``unknown``. Outcomes derived in the
+        two ways must not be compared; which one was used is in the result and on the asset. ``our fields`` needs
+        the right to read ``sys_history.history_data``, of which only the names of fields are taken
+    :param release_fields: the fields that release a record; only for ``our fields``
+    :param automatic_fields: the fields TYPO3 changes by itself, ``*`` for any rest of a name; only for ``our fields``
     :raises ValueError: for a window, page size, width or interval that cannot be, when the DAG is parsed
     """
 
@@ -53,10 +60,15 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         interval_end: str | datetime | None = None,
         partition_width: timedelta = timedelta(days=1),
         page_size: int = 500,
+        edited_means: str = "any change",
+        release_fields: Sequence[str] = RELEASE_FIELDS,
+        automatic_fields: Sequence[str] = AUTOMATIC_FIELDS,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         window_seconds(window)
+        EditedMeans(edited_means)
+        FieldLists.of(release_fields, automatic_fields)
         if not isinstance(page_size, int) or isinstance(page_size, bool) or not 1 <= page_size <= MAX_PAGE_SIZE:
             raise ValueError(f"page_size is {page_size!r}; expected a whole number from 1 to {MAX_PAGE_SIZE}")
         if not isinstance(partition_width, timedelta) or partition_width <= timedelta(0):
@@ -68,6 +80,9 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         self.interval_end = interval_end
         self.partition_width = partition_width
         self.page_size = page_size
+        self.edited_means = edited_means
+        self.release_fields = release_fields
+        self.automatic_fields = automatic_fields
 
     @cached_property
     def hook(self) -> NrLlmHook:
@@ -78,10 +93,16 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         """Derive and record the outcomes of the partition, and return the counts."""
         partition = self._partition(context)
         window = window_seconds(self.window)
-        self.log.info("Partition %s; window %d days", partition, window // DAY)
+        self.log.info("Partition %s; window %d days; edited means %s", partition, window // DAY, self.edited_means)
         outcomes: Counter[ObservedOutcome] = Counter()
         unreadable = 0
-        pages = self.hook.pages(partition.start_second, partition.end_second, window=window, page_size=self.page_size)
+        pages = self.hook.pages(
+            partition.start_second,
+            partition.end_second,
+            window=window,
+            page_size=self.page_size,
+            our_fields=self._our_fields(),
+        )
         for number, page in enumerate(pages, start=1):
             answers = page.outcomes(int(time.time()))
             recorded = self.hook.record_observed(page.runs, answers)
@@ -96,6 +117,7 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
             "interval_start": partition.start.astimezone(UTC).isoformat() if partition.start else None,
             "interval_end": partition.end.astimezone(UTC).isoformat(),
             "window_days": window // DAY,
+            "edited_means": self.edited_means,
             "runs_answered": outcomes.total(),
             "outcomes": {str(value): outcomes[value] for value in ObservedOutcome},
             "unreadable_writes": unreadable,
@@ -105,6 +127,12 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
             if isinstance(outlet, Asset):
                 context["outlet_events"][outlet].extra.update(result)
         return result
+
+    def _our_fields(self) -> FieldLists | None:
+        """Return the lists that tell changes of our fields apart, None where any change is an edit."""
+        if EditedMeans(self.edited_means) is EditedMeans.ANY_CHANGE:
+            return None
+        return FieldLists.of(self.release_fields, self.automatic_fields)
 
     def _partition(self, context: Context) -> Partition:
         """
