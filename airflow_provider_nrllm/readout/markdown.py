@@ -57,9 +57,9 @@ def code(name: str) -> str:
 
     Names are data: they must not begin a line of a log, nor be read as Markdown or HTML.
     """
-    plain = _one_line(name)
+    plain = _one_line(name) or " "
     fence = "`" * (max((len(run) for run in re.findall("`+", plain)), default=0) + 1)
-    space = " " if plain[:1] in ("`", "") or plain[-1:] == "`" else ""
+    space = " " if plain[0] == "`" or plain[-1] == "`" else ""
     return f"{fence}{space}{plain}{space}{fence}".replace("|", "\\|")
 
 

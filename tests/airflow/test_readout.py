@@ -1,4 +1,4 @@
-"""The readout and the audit as Airflow runs them, with what they write, and the page in a real browser."""
+"""The readout and the audit as Airflow runs them, with what they write."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ import csv
 import json
 import logging
 import re
-import shutil
-import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -19,10 +16,12 @@ from airflow.providers.common.compat.sdk import ObjectStoragePath
 from airflow_provider_nrllm.exceptions import NrLlmExtraError, NrLlmPartitionError
 from airflow_provider_nrllm.operators.audit import NrLlmEditedAuditOperator
 from airflow_provider_nrllm.operators.readout import NrLlmOutcomeReadoutOperator
+from demo.site import load_typo3
 from tests.readouts import CRAB, DAY, FORMULA, LONG, MARCH, QUOTES, ROCKET, SCRIPT, calls, outcome
 
 START = datetime.fromtimestamp(MARCH, UTC)
 END = START + timedelta(days=10)
+TYPO3 = json.loads((Path(__file__).parent.parent / "cases" / "typo3_13.4.18.json").read_text())
 NAMES = [QUOTES, SCRIPT, ROCKET, CRAB, LONG, FORMULA, "$x^2$ &amp; _a_\n# no heading"]
 
 
@@ -42,21 +41,15 @@ def sqlite_site(request, monkeypatch):
 @pytest.fixture
 def named(sqlite_site):
     """A site whose models have names that are hard to write."""
-    for number, name in enumerate(NAMES):
-        for place in range(number + 1):
-            correlation_id = f"r{number}-{place}"
-            calls(sqlite_site.engine, correlation_id, name, actual_cost=0.01)
-            outcome(sqlite_site.engine, correlation_id, "helpful" if place % 2 else "not_helpful", MARCH + place * DAY)
-            value = ("edited", "accepted_unchanged", "discarded", "unknown")[place % 4]
-            outcome(sqlite_site.engine, correlation_id, value, MARCH + place * DAY)
+    with sqlite_site.engine.begin() as connection:
+        for number, name in enumerate(NAMES):
+            for place in range(number + 1):
+                correlation_id, at = f"r{number}-{place}", MARCH + place * DAY
+                calls(connection, correlation_id, name, actual_cost=0.01)
+                outcome(connection, correlation_id, "helpful" if place % 2 else "not_helpful", at)
+                value = ("edited", "accepted_unchanged", "discarded", "unknown")[place % 4]
+                outcome(connection, correlation_id, value, at)
     return sqlite_site
-
-
-@pytest.fixture
-def page(named, tmp_path):
-    """The page of that site."""
-    operator(named, output_path=str(tmp_path)).execute({})
-    return tmp_path / "outcomes.html"
 
 
 def test_the_result_is_plain_json_with_the_sources_apart(site):
@@ -149,109 +142,6 @@ def test_without_the_extra_the_error_says_what_to_install(named, tmp_path, monke
         operator(named, output_path=str(tmp_path)).execute({})
 
 
-class Page(HTMLParser):
-    """What a page holds: its elements, the links it follows, and the ids it gives."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.links, self.ids, self.attributes, self.rows = [], [], [], [], []
-        self.feed(text)
-
-    def handle_data(self, data):
-        if self.tags[-1:] == ["bdi"]:
-            self.rows.append(data)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes.append((tag, dict(attrs)))
-        self.links += [value for name, value in attrs if name in ("src", "href", "xlink:href", "action", "data")]
-        self.ids += [value for name, value in attrs if name == "id"]
-
-
-def test_the_page_is_self_contained_and_runs_no_script(page):
-    text = page.read_text("utf-8")
-    found = Page(text)
-    assert "script" not in found.tags
-    assert [] == [link for link in found.links if not link.startswith("#")]
-    assert [] == re.findall(r"url\((?!#)|@import", text)
-    assert not any(name.startswith("on") for _, attributes in found.attributes for name in attributes)
-
-
-def test_the_page_escapes_every_name(page):
-    text = page.read_text("utf-8")
-    assert SCRIPT not in text
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
-
-
-def test_the_page_can_be_read_aloud(page):
-    found = Page(page.read_text("utf-8"))
-    number = found.tags.count("table")
-    assert ("html", {"lang": "en"}) in found.attributes
-    assert number == found.tags.count("caption") > 4
-    scopes = {attributes.get("scope") for tag, attributes in found.attributes if tag == "th"}
-    assert {"col", "row"} == scopes
-    images = [attributes for tag, attributes in found.attributes if tag == "svg"]
-    assert 5 == len(images)
-    for image in images:
-        assert "img" == image["role"]
-        assert set(image["aria-labelledby"].split()) <= set(found.ids)
-
-
-def test_no_id_of_the_page_is_given_twice(page):
-    ids = Page(page.read_text("utf-8")).ids
-    assert sorted(set(ids)) == sorted(ids)
-
-
-CHROMIUM = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-
-def browse(tmp_path, *arguments):
-    """Run Chromium, which has to be there."""
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.fail("Chromium is not installed; on Debian: apt-get install chromium", pytrace=False)
-    profile = f"--user-data-dir={tmp_path / 'profile'}"
-    done = subprocess.run([browser, *CHROMIUM, profile, *arguments], capture_output=True, timeout=120, check=False)
-    assert 0 == done.returncode, done.stderr.decode(errors="replace")[-2000:]
-    return done.stdout.decode("utf-8")
-
-
-def test_a_browser_shows_the_tables_and_the_pictures(page, tmp_path):
-    import matplotlib.image
-
-    screenshot = tmp_path / "page.png"
-    browse(tmp_path, "--window-size=1300,4000", f"--screenshot={screenshot}", page.as_uri())
-    pixels = matplotlib.image.imread(screenshot)[:, :, :3]
-    assert (4000, 1300) == pixels.shape[:2]
-    # The colours of the values are those of Okabe and Ito, and each is seen on a good many pixels.
-    for color in ("0072B2", "E69F00", "009E73", "F0E442", "D55E00"):
-        wanted = [int(color[place : place + 2], 16) / 255 for place in (0, 2, 4)]
-        seen = (abs(pixels - wanted) < 0.02).all(axis=2).sum()
-        assert seen > 300, color
-
-
-def test_a_browser_finds_every_name_as_text_and_makes_nothing_of_it(page, tmp_path):
-    dom = browse(tmp_path, "--dump-dom", page.as_uri())
-    found = Page(dom)
-    assert "script" not in found.tags
-    assert (5, 5) == (found.tags.count("svg"), found.tags.count("table"))
-    assert {*NAMES} <= set(found.rows)
-
-
-def test_the_page_prints(page, tmp_path):
-    browse(tmp_path, f"--print-to-pdf={tmp_path / 'page.pdf'}", page.as_uri())
-    assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
-
-
 def test_the_range_is_the_data_interval_without_arguments(sqlite_site):
     outcome(sqlite_site.engine, "r1", "helpful", MARCH + DAY)
     task = operator(sqlite_site, interval_start=None, interval_end=None)
@@ -287,3 +177,35 @@ def test_a_rendered_range_that_cannot_be_is_not_retried(sqlite_site):
     task.interval_start, task.interval_end = "2026-03-02", "2026-03-01"
     with pytest.raises(NrLlmPartitionError, match="expected an end after the start"):
         task.execute({})
+
+
+def test_the_audit_counts_by_group(site):
+    load_typo3(site.engine, TYPO3)
+    with site.engine.begin() as connection:
+        for uuid, value in TYPO3["expect"].items():
+            if value:
+                outcome(connection, uuid, value, TYPO3["now"])
+        calls(connection, "02-human-edit", "a")
+        calls(connection, "05-unhide-only", "a")
+        calls(connection, "06-form-save-no-change", "a", "b")
+    result = NrLlmEditedAuditOperator(task_id="audit", nrllm_conn_id=site.conn_id).execute({})
+    assert result == json.loads(json.dumps(result))
+    # All nine, by hand: 02, 11 and 23 our text; 05 and 26 released; 06 no change; 07 moved; 12 restored; 29 untold.
+    meanings = ("our_text", "cannot_be_told", "beside", "release", "move", "restore", "no_change")
+    assert [3, 1, 0, 2, 1, 1, 1] == [result["in_all"][meaning] for meaning in meanings]
+    assert {"count": 5, "of": 9} == {name: result["in_all"]["over_report"][name] for name in ("count", "of")}
+    found = {(g["group"][0]["kind"], g["group"][0]["name"]): g["edited_runs"] for g in result["groups"]}
+    assert {("named", "a"): 2, ("several", ""): 1, ("no telemetry", ""): 6} == found
+
+
+def test_the_readout_shows_the_audit_beside_edited_when_asked(site, said):
+    load_typo3(site.engine, TYPO3)
+    with site.engine.begin() as connection:
+        for uuid in ("02-human-edit", "05-unhide-only", "06-form-save-no-change"):
+            outcome(connection, uuid, "edited")
+    plain = operator(site).execute({})
+    asked = operator(site, edited_audit=True).execute({})
+    assert "edited_are" not in plain["observed"]["groups"][0]
+    edited = asked["observed"]["groups"][0]["edited_are"]
+    assert (3, 1, 1, 1) == tuple(edited[name] for name in ("edited_runs", "our_text", "release", "no_change"))
+    assert "how much of EDITED is about our text" in said()
