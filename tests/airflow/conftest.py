@@ -14,15 +14,15 @@ DAGS = Path(__file__).parent.parent.parent / "dags"
 
 
 @pytest.fixture
-def load_dag(airflow_db: None) -> Callable[[str], Any]:
-    """Return a function that loads the file ``dags/<name>.py`` and returns the DAG of that name."""
+def load_dag(airflow_db: None) -> Callable[..., Any]:
+    """Return a function that loads ``dags/<name>.py``, or another file, and returns the DAG of that name."""
     try:
         from airflow.dag_processing.dagbag import DagBag
     except ImportError:  # before Airflow 3.1
         from airflow.models.dagbag import DagBag
 
-    def load(name: str) -> Any:
-        bag = DagBag(str(DAGS / f"{name}.py"))
+    def load(name: str, path: Path | None = None) -> Any:
+        bag = DagBag(str(path or DAGS / f"{name}.py"))
         assert bag.import_errors == {}
         return bag.dags.get(name)
 

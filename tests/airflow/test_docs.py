@@ -1,0 +1,60 @@
+"""What the README and the docs say is true: the DAG runs, connections open, links lead somewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from airflow.providers.common.compat.sdk import BaseHook
+
+ROOT = Path(__file__).parent.parent.parent
+README = (ROOT / "README.md").read_text()
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+try:
+    import airflow.sdk
+
+    HAS_TIMETABLE = hasattr(airflow.sdk, "CronDataIntervalTimetable")
+except ImportError:
+    HAS_TIMETABLE = False
+
+#: What the README says to import before Airflow 3.2.
+BEFORE_3_2 = (
+    "from airflow.providers.common.compat.sdk import DAG\n"
+    "from airflow.timetables.interval import CronDataIntervalTimetable\n"
+)
+
+
+def test_the_dag_of_the_readme_is_a_dag(tmp_path, load_dag):
+    code = re.search(r"```python\n(.*?)```", README, re.DOTALL)[1]
+    assert len(code.splitlines()) <= 16
+    if not HAS_TIMETABLE:
+        code = re.sub(r"from airflow\.sdk import .*\n", BEFORE_3_2, code)
+    (tmp_path / "readme.py").write_text(code)
+    dag = load_dag("what_became_of_it", tmp_path / "readme.py")
+    assert [task.task_id for task in dag.tasks] == ["derive_outcomes"]
+
+
+@pytest.mark.parametrize(
+    ("value", "conn_type"),
+    zip(re.findall(r"AIRFLOW_CONN_NRLLM_DEFAULT='(.*)'", README), ["mysql", "postgres", "sqlite"], strict=True),
+)
+def test_the_connections_of_the_readme_are_of_their_engines(monkeypatch, value, conn_type):
+    monkeypatch.setenv("AIRFLOW_CONN_NRLLM_DEFAULT", value)
+    assert BaseHook.get_connection("nrllm_default").conn_type == conn_type
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_of_a_page_leads_to_a_file(page):
+    links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", page.read_text())]
+    missing = [link for link in links if link and "://" not in link and not os.path.exists(page.parent / link)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_json_of_a_page_is_json(page):
+    for block in re.findall(r"```json\n(.*?)```", page.read_text(), re.DOTALL):
+        json.loads(block)
