@@ -21,6 +21,24 @@ def get_provider_info() -> dict[str, Any]:
                 "tags": ["software"],
             }
         ],
-        "hooks": [{"integration-name": "nr_llm", "python-modules": ["airflow_provider_nrllm.hooks.nrllm"]}],
-        "operators": [{"integration-name": "nr_llm", "python-modules": ["airflow_provider_nrllm.operators.outcomes"]}],
+        "hooks": [
+            {
+                "integration-name": "nr_llm",
+                "python-modules": [
+                    "airflow_provider_nrllm.hooks.audit",
+                    "airflow_provider_nrllm.hooks.nrllm",
+                    "airflow_provider_nrllm.hooks.readout",
+                ],
+            }
+        ],
+        "operators": [
+            {
+                "integration-name": "nr_llm",
+                "python-modules": [
+                    "airflow_provider_nrllm.operators.audit",
+                    "airflow_provider_nrllm.operators.outcomes",
+                    "airflow_provider_nrllm.operators.readout",
+                ],
+            }
+        ],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
@@ -82,3 +83,13 @@ def grouping_of(group_by: str | Sequence[str]) -> tuple[Dimension, ...]:
 def label_text(key: Key, grouping: Sequence[Dimension]) -> str:
     """Return what a group is called, in words."""
     return " · ".join(label.text(dimension) for label, dimension in zip(key, grouping, strict=True))
+
+
+def readable(text: str) -> str:
+    """Return a text on one line, without what controls a terminal, turns text around, or no XML may hold."""
+    return "".join("\N{REPLACEMENT CHARACTER}" if _moves_text(char) else char for char in text)
+
+
+def _moves_text(char: str) -> bool:
+    turns = "\u202a" <= char <= "\u202e" or "\u2066" <= char <= "\u2069"
+    return turns or unicodedata.category(char) in ("Cc", "Cs", "Cn", "Zl", "Zp")

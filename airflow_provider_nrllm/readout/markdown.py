@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 
 from airflow_provider_nrllm.readout.figures import Group, Readout
+from airflow_provider_nrllm.readout.groups import readable
 from airflow_provider_nrllm.readout.plain import NO_RECOMMENDATION
 from airflow_provider_nrllm.readout.tables import Table, by_words, tables_of
 
@@ -40,7 +40,7 @@ def table_lines(table: Table) -> Iterator[str]:
     """Yield the lines of one table."""
     yield f"## {table.title}"
     yield ""
-    yield _one_line(table.caption)
+    yield readable(table.caption)
     yield ""
     if not table.rows:
         yield "None."
@@ -57,20 +57,7 @@ def code(name: str) -> str:
 
     Names are data: they must not begin a line of a log, nor be read as Markdown or HTML.
     """
-    plain = _one_line(name) or " "
+    plain = readable(name) or " "
     fence = "`" * (max((len(run) for run in re.findall("`+", plain)), default=0) + 1)
     space = " " if plain[0] == "`" or plain[-1] == "`" else ""
     return f"{fence}{space}{plain}{space}{fence}".replace("|", "\\|")
-
-
-def _one_line(text: str) -> str:
-    return "".join("\N{REPLACEMENT CHARACTER}" if _moves_text(char) else char for char in text)
-
-
-def _moves_text(char: str) -> bool:
-    """Whether a character ends a line, controls a terminal, or turns the direction of text."""
-    return (
-        unicodedata.category(char) in ("Cc", "Zl", "Zp", "Cs")
-        or "\u202a" <= char <= "\u202e"
-        or ("\u2066" <= char <= "\u2069")
-    )

@@ -22,7 +22,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from airflow_provider_nrllm.outcomes import ExplicitOutcome, ObservedOutcome
 from airflow_provider_nrllm.readout.figures import Day, Group, Readout
-from airflow_provider_nrllm.readout.groups import label_text
+from airflow_provider_nrllm.readout.groups import label_text, readable
 from airflow_provider_nrllm.readout.shares import Share
 from airflow_provider_nrllm.readout.svg import embeddable
 from airflow_provider_nrllm.readout.tables import words
@@ -99,7 +99,7 @@ def _observed_bars(readout: Readout, groups: Sequence[Group]) -> Picture:
         axes.set_xlabel("Share of all observed runs")
 
     parts = (
-        f"{label_text(group.key, readout.grouping)}: "
+        f"{_label(readout, group)}: "
         + ", ".join(f"{words(value)} {group.observed.counts.get(value, 0)}" for value in ObservedOutcome)
         for group in groups
     )
@@ -145,8 +145,7 @@ def _dots(
         axes.set_xlabel("Share, with its 95 % interval")
 
     parts = (
-        f"{label_text(group.key, readout.grouping)}: {share.count} of {share.of}"
-        for group, share in zip(groups, shares, strict=True)
+        f"{_label(readout, group)}: {share.count} of {share.of}" for group, share in zip(groups, shares, strict=True)
     )
     described = f"A dot for each group, and a line for its 95 % interval. {'; '.join(parts)}."
     return _picture(topic, f"{title}, with its interval", described, draw, len(groups))
@@ -188,8 +187,12 @@ def _days(
     return _picture(topic, f"{topic.capitalize()} outcomes per day", described, draw, 7, legend=True)
 
 
+def _label(readout: Readout, group: Group) -> str:
+    return readable(label_text(group.key, readout.grouping))
+
+
 def _name(readout: Readout, group: Group, number: int) -> str:
-    name = label_text(group.key, readout.grouping)
+    name = _label(readout, group)
     return f"{name if len(name) <= NAME_LENGTH else name[: NAME_LENGTH - 1] + '…'}  ({number})"
 
 

@@ -160,6 +160,12 @@ def test_each_picture_and_table_is_of_one_source(text):
         assert ("helpful" in section.lower()) <= title.startswith("Explicit")
 
 
+def test_a_name_of_control_characters_breaks_no_picture():
+    names = ["a\x01\x1b[2J", "b\x00", "\u202ec\uffff", "\ud800", ""]
+    page = as_html(readout([group(name, (1, 1), (1, 1)) for name in names], WORLD.days))
+    assert 5 == Page(page).tags.count("svg")
+
+
 def test_an_empty_readout_is_a_page_without_pictures():
     empty = Page(as_html(readout([])))
     assert (0, 0) == (empty.tags.count("svg"), empty.tags.count("table"))
