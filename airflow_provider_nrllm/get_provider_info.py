@@ -12,7 +12,8 @@ def get_provider_info() -> dict[str, Any]:
     return {
         "package-name": "airflow-provider-nrllm",
         "name": "nr_llm",
-        "description": "What became of the records that AI runs of the TYPO3 extension nr_llm wrote.",
+        # No underscore: "airflow providers list" takes it out of a description.
+        "description": "What became of the records that AI runs of the TYPO3 extension nr-llm wrote.",
         "versions": [__version__],
         "integrations": [
             {

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from airflow_provider_nrllm.outcomes import (
     Edit,
+    Event,
     Evidence,
     ObservedOutcome,
     Target,
@@ -25,6 +26,11 @@ class SettledRun:
     run_uids: tuple[int, ...]
     settled: int
     writes: tuple[Write, ...]
+
+    @property
+    def last_write(self) -> Event:
+        """The last of the writes."""
+        return max(write.event for write in self.writes)
 
     @property
     def unreadable_writes(self) -> int:

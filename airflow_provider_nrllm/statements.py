@@ -19,17 +19,17 @@ from sqlalchemy import (
     delete,
     exists,
     func,
-    insert,
     literal,
     null,
     or_,
     select,
+    true,
     union_all,
 )
-from sqlalchemy.sql import ColumnElement, Delete, Insert, Select
+from sqlalchemy.sql import ColumnElement, Delete, Select
 from sqlalchemy.sql.selectable import CompoundSelect
 
-from airflow_provider_nrllm.outcomes import ExplicitOutcome, ObservedOutcome, Target
+from airflow_provider_nrllm.outcomes import COUNT_ALWAYS, ExplicitOutcome, ObservedOutcome, Target
 from airflow_provider_nrllm.stretches import Stretch
 from airflow_provider_nrllm.tables import event, history, outcome, record_table, run
 
@@ -57,33 +57,29 @@ def _same_id(dialect: str, left: ColumnElement[Any], right: ColumnElement[Any]) 
 
 def _unanswered(dialect: str) -> ColumnElement[bool]:
     """ADR-176: an observed outcome of a value this version knows is final; ADR-185: no uuid, no answer."""
-    answered = exists(outcome.c.outcome).where(
-        _same_id(dialect, outcome.c.correlation_id, run.c.uuid), outcome.c.outcome.in_(OBSERVED)
+    answered = (
+        select(outcome.c.uid)
+        # MariaDB plans by counts that lag behind; while it takes the table for empty, it would read all of it
+        # for every run.
+        .with_hint(outcome, "FORCE INDEX (correlation)", "mysql")
+        .where(_same_id(dialect, outcome.c.correlation_id, run.c.uuid), outcome.c.outcome.in_(OBSERVED))
     )
-    return and_(run.c.uuid != "", ~answered)
+    # Not the bare uuid: MariaDB would begin with the index on it, which finds every run there is.
+    return and_(func.coalesce(run.c.uuid, "") != "", ~exists(answered))
 
 
-def last_writes(dialect: str, after: Key, limit: int, *, before: int) -> Select[Any]:
-    """Unanswered runs by the time and uid of their last write: a row of ``at, uid, uuid`` for each, in that order."""
-    later = event.alias("later")
-    # Not EXISTS (SELECT *), for which PostgreSQL asks for a privilege on every column.
-    written_later = exists(later.c.uid).where(
-        later.c.run == event.c.run,
-        later.c.kind == "tool_write",
-        or_(
-            later.c.crdate > event.c.crdate,
-            and_(later.c.crdate == event.c.crdate, later.c.uid > event.c.uid),
-        ),
-    )
+def writes_after(dialect: str, after: Key, limit: int, *, before: int) -> Select[Any]:
+    """The writes of unanswered runs in the order of time and uid: a row of ``at, uid, uuid`` for each."""
     return (
         select(event.c.crdate, event.c.uid, run.c.uuid)
+        # MariaDB would sort all that was ever written for each page, rather than go along the index.
+        .with_hint(event, "FORCE INDEX (crdate)", "mysql")
         .select_from(event.join(run, run.c.uid == event.c.run))
         .where(
             event.c.kind == "tool_write",
             _after(event.c.crdate, event.c.uid, after),
             event.c.crdate < before,
             _unanswered(dialect),
-            ~written_later,
         )
         .order_by(event.c.crdate, event.c.uid)
         .limit(limit)
@@ -94,17 +90,19 @@ def late_ends(dialect: str, after: Key, limit: int, *, before: int, written_befo
     """
     Unanswered runs that ended after all their writes had closed, by that time: a row of ``at, uid, uuid`` for each.
 
+    A run without a write may be among them.
+
     :param after: where the page begins
     :param before: the end of the partition
     :param written_before: the last write of all runs with the uuid is earlier than this
     """
     same = run.alias("same")
-    last_write = (
-        select(func.max(event.c.crdate))
-        .select_from(same.join(event, event.c.run == same.c.uid))
-        .where(_same_id(dialect, same.c.uuid, run.c.uuid), event.c.kind == "tool_write")
-        .correlate(run)
-        .scalar_subquery()
+    # Not EXISTS (SELECT *), for which PostgreSQL asks for a privilege on every column.
+    written_later = exists(event.c.uid).where(
+        _same_id(dialect, same.c.uuid, run.c.uuid),
+        event.c.run == same.c.uid,
+        event.c.kind == "tool_write",
+        event.c.crdate >= written_before,
     )
     return (
         select(run.c.finished_at, run.c.uid, run.c.uuid)
@@ -112,7 +110,7 @@ def late_ends(dialect: str, after: Key, limit: int, *, before: int, written_befo
             _after(run.c.finished_at, run.c.uid, after),
             run.c.finished_at < before,
             _unanswered(dialect),
-            last_write < written_before,
+            ~written_later,
         )
         .order_by(run.c.finished_at, run.c.uid)
         .limit(limit)
@@ -138,22 +136,25 @@ def writes_in(stretches: Sequence[Stretch]) -> Select[Any]:
     )
 
 
-def history_of(targets: Iterable[Target]) -> Select[Any]:
-    """The history of the records: who changed what is not read, nor what the values were."""
-    return select(
-        history.c.tablename,
-        history.c.recuid,
-        history.c.tstamp,
-        history.c.uid,
-        history.c.actiontype,
-        func.coalesce(history.c.workspace, 0),
-    ).where(
-        or_(
-            *(
-                and_(history.c.tablename == table, _among(history.c.recuid, uids))
-                for table, uids in uids_by_table(targets).items()
-            )
+def history_of(targets: Iterable[Target], near: Stretch | None = None) -> Select[Any]:
+    """
+    The history of the records: who changed what is not read, nor what the values were.
+
+    :param near: of the other rows only those in this stretch; but all that delete, undelete or publish the
+        record, and all drafts
+    """
+    workspace = func.coalesce(history.c.workspace, 0)
+    of_targets = or_(
+        *(
+            and_(history.c.tablename == table, _among(history.c.recuid, uids))
+            for table, uids in uids_by_table(targets).items()
         )
+    )
+    return select(
+        history.c.tablename, history.c.recuid, history.c.tstamp, history.c.uid, history.c.actiontype, workspace
+    ).where(
+        of_targets,
+        or_(history.c.tstamp.between(*near), history.c.actiontype.in_(COUNT_ALWAYS), workspace > 0) if near else true(),
     )
 
 
@@ -192,14 +193,12 @@ def observed_of(uuids: Collection[str]) -> Select[Any]:
     )
 
 
-def insert_outcomes(outcomes: Mapping[str, str], now: int) -> Insert:
-    """One row for each correlation id."""
-    return insert(outcome).values(
-        [
-            {"pid": 0, "correlation_id": correlation_id, "outcome": str(value), "crdate": now, "tstamp": now}
-            for correlation_id, value in outcomes.items()
-        ]
-    )
+def outcome_rows(outcomes: Mapping[str, str], now: int) -> list[dict[str, Any]]:
+    """What is inserted into the outcome table: a row for each correlation id."""
+    return [
+        {"pid": 0, "correlation_id": correlation_id, "outcome": str(value), "crdate": now, "tstamp": now}
+        for correlation_id, value in outcomes.items()
+    ]
 
 
 def delete_ratings(dialect: str, correlation_id: str) -> Delete:

@@ -50,10 +50,12 @@ def main() -> None:
     print()
     for outcome, count in sorted(Counter(became.values()).items()):
         print(f"{count:3} {outcome}")
-    print(f"{len(uuids) - len(became):3} not yet: its window of {data['window_days']} days is still open")
+    if open_still := sum(uuid not in became for uuid in uuids):
+        print(f"{open_still:3} not yet: the window of {data['window_days']} days is still open")
     added = len(after) - len(before)
-    print(f"\n{added} outcomes were added." if added else "\nNothing was added: what settled had been answered before.")
-    print(f"They are in the table tx_nrllm_call_outcome of {_shown(DATABASE)}; Airflow's log is {_shown(LOG)}.")
+    print(f"\nAdded now: {added or 'nothing, for all that has settled was answered before'}.")
+    print(f"The outcomes are in the table tx_nrllm_call_outcome of {_shown(DATABASE)}.")
+    print(f"Airflow's log is {_shown(LOG)}.")
 
 
 def _shown(path: Path) -> str:

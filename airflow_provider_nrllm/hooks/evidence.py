@@ -10,6 +10,7 @@ from airflow_provider_nrllm import statements
 from airflow_provider_nrllm.hooks.catalog import WrittenTables
 from airflow_provider_nrllm.outcomes import (
     MISSING,
+    OWN_ROW_AGE,
     Event,
     Evidence,
     History,
@@ -51,7 +52,7 @@ class MachineWrites:
         if not lack:
             return
         touched = set()
-        for at, uid, payload in connection.execute(statements.writes_in(lack)):
+        for at, uid, payload in connection.execute(statements.writes_in(lack)).fetchall():
             target = target_of(payload)
             if target is not None:
                 self._events.setdefault(target, []).append(Event(at, uid))
@@ -96,24 +97,32 @@ class EvidenceReader:
         targets = {write.target for write in readable if write.target is not None}
         if not targets:
             return {}
-        self._machine_writes.read(
-            connection, merged(stretch_of_account(write.event, self.window) for write in readable)
-        )
-        rows = self._history(connection, targets)
+        needed = merged(stretch_of_account(write.event, self.window) for write in readable)
+        self._machine_writes.read(connection, needed)
+        # Who looks at the stretch of account also looks at the own rows of the first events in it.
+        histories = self._histories(connection, targets, (needed[0][0] - OWN_ROW_AGE, needed[-1][1]))
+        # Nothing near shows that the history reaches back to these writes; something older may.
+        unsure = {
+            write.target for write in readable if write.target and not histories[write.target].reaches_back_to(write.event.at)
+        }
+        if unsure:
+            histories |= self._histories(connection, unsure)
         states = self._records(connection, targets)
         return {
-            target: Evidence(
-                History(rows.get(target, ())), self._machine_writes.of(target), states.get(target, MISSING)
-            )
+            target: Evidence(histories[target], self._machine_writes.of(target), states.get(target, MISSING))
             for target in targets
         }
 
-    def _history(self, connection: Connection, targets: set[Target]) -> Mapping[Target, list[HistoryRow]]:
-        rows: dict[Target, list[HistoryRow]] = {}
-        for table, uid, *row in connection.execute(statements.history_of(targets)):
-            # The collations of MySQL and MariaDB also find a name that differs in case.
-            rows.setdefault(Target(table, uid), []).append(HistoryRow(*row))
-        return rows
+    @staticmethod
+    def _histories(connection: Connection, targets: set[Target], near: Stretch | None = None) -> dict[Target, History]:
+        # Most of what a derivation reads. A Target for each row would take as long as all else with it; as a
+        # key it is the same as its tuple. Fetched many at a time, rows take half as long as one by one.
+        rows: dict[tuple[str, int], list[HistoryRow]] = {}
+        for some in connection.execute(statements.history_of(targets, near)).partitions(1000):
+            for table, uid, stamp, row_uid, action, workspace in some:
+                rows.setdefault((table, uid), []).append(HistoryRow(stamp, row_uid, action, workspace))
+        # The collations of MySQL and MariaDB also find a name that differs in case.
+        return {target: History(rows.get(target, ())) for target in targets}
 
     def _records(self, connection: Connection, targets: set[Target]) -> Mapping[Target, Record]:
         """Return the state of the records that have a row; a table that does not exist has none (ADR-185)."""

@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from airflow.providers.common.compat.sdk import BaseHook
+from sqlalchemy import insert
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import Select
 
@@ -31,6 +32,7 @@ from airflow_provider_nrllm.outcomes import (
 from airflow_provider_nrllm.pages import Page, SettledRun
 from airflow_provider_nrllm.statements import Key
 from airflow_provider_nrllm.tables import DERIVATION_TABLES
+from airflow_provider_nrllm.tables import outcome as outcome_table
 
 CORRELATION_ID_LENGTH = 36
 EXPLICIT_VALUES = frozenset(statements.EXPLICIT)
@@ -92,8 +94,8 @@ class NrLlmHook(BaseHook):
         Yield the settled and unanswered runs of a partition, page by page, with the evidence on what they wrote.
 
         Reads only. A page costs a fixed number of statements, all in one snapshot that is over before the page
-        is yielded. Pages follow time by a key that always advances, also past runs that are not settled; so a
-        page may be empty.
+        is yielded. Pages follow time by a key that always advances, also past runs that are not settled or
+        write again later; so a page may be empty.
 
         :param start: the first second of the partition, None for all that settled before its end
         :param end: the first second after it, not in the future
@@ -105,7 +107,9 @@ class NrLlmHook(BaseHook):
         evidence = EvidenceReader(window)
         first = 0 if start is None else start
 
-        def follow(rows_after: Callable[[str, Key, int], Select[Any]], key: Key | None, lag: int) -> Iterator[Page]:
+        def follow(
+            rows_after: Callable[[str, Key, int], Select[Any]], key: Key | None, lag: int, *, by_write: bool
+        ) -> Iterator[Page]:
             while key is not None:
                 with self.database.snapshot() as connection:
                     query = rows_after(connection.dialect.name, key, page_size + 1)
@@ -114,10 +118,11 @@ class NrLlmHook(BaseHook):
                     rows = rows[:page_size]
                     if not rows:
                         return
+                    on_page = {(at, uid) for at, uid, _ in rows}
                     runs = [
                         run
                         for run in self._settled(connection, {uuid for _, _, uuid in rows}, window)
-                        if first <= run.settled < end
+                        if first <= run.settled < end and (not by_write or run.last_write in on_page)
                     ]
                     found = evidence.read(connection, (write for run in runs for write in run.writes))
                     edit: Edit = any_change
@@ -127,12 +132,12 @@ class NrLlmHook(BaseHook):
                 yield Page(tuple(runs), found, window, reached=rows[-1][0] + lag, edit=edit)
 
         # A run settles when its last write closes ...
-        by_last_write = partial(statements.last_writes, before=end - window)
-        yield from follow(by_last_write, (first - window, 0), window)
+        by_last_write = partial(statements.writes_after, before=end - window)
+        yield from follow(by_last_write, (first - window, 0), window, by_write=True)
         # ... or when it ends after that.
         if start is not None:
             by_end = partial(statements.late_ends, before=end, written_before=start - window)
-            yield from follow(by_end, (start, 0), 0)
+            yield from follow(by_end, (start, 0), 0, by_write=False)
 
     @staticmethod
     def _settled(connection: Connection, uuids: set[str], window: int) -> Iterator[SettledRun]:
@@ -183,8 +188,8 @@ class NrLlmHook(BaseHook):
         answered = set(connection.execute(statements.observed_of([run.uuid for run in runs])).scalars())
         unanswered = [run for run in runs if run.uuid not in answered]
         if unanswered:
-            rows = {run.uuid: outcomes[run.uuid] for run in unanswered}
-            connection.execute(statements.insert_outcomes(rows, int(time.time())))
+            rows = statements.outcome_rows({run.uuid: outcomes[run.uuid] for run in unanswered}, int(time.time()))
+            connection.execute(insert(outcome_table), rows)
         return unanswered
 
     def record_explicit(self, correlation_id: str, outcome: str) -> None:
@@ -209,7 +214,7 @@ class NrLlmHook(BaseHook):
             raise ValueError(f"outcome is {outcome!r}; expected {expected}: observed outcomes are derived") from None
         with self.database.transaction("SERIALIZABLE") as connection:
             connection.execute(statements.delete_ratings(connection.dialect.name, correlation_id))
-            connection.execute(statements.insert_outcomes({correlation_id: rating}, int(time.time())))
+            connection.execute(insert(outcome_table), statements.outcome_rows({correlation_id: rating}, int(time.time())))
 
     def outcomes(self, correlation_id: str) -> Outcomes:
         """
