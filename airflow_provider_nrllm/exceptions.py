@@ -23,3 +23,7 @@ class NrLlmExtraError(AirflowFailException):
 
 class NrLlmPartitionError(AirflowFailException):
     """The partition of an Airflow run cannot be derived: it is not closed yet, or it is no time range."""
+
+
+class NrLlmA2AViolationError(AirflowFailException):
+    """Stored A2A tasks or their journal break a promise of ADR-282."""

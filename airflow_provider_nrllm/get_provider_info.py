@@ -26,6 +26,7 @@ def get_provider_info() -> dict[str, Any]:
             {
                 "integration-name": "nr_llm",
                 "python-modules": [
+                    "airflow_provider_nrllm.hooks.a2a",
                     "airflow_provider_nrllm.hooks.audit",
                     "airflow_provider_nrllm.hooks.nrllm",
                     "airflow_provider_nrllm.hooks.readout",
@@ -36,6 +37,7 @@ def get_provider_info() -> dict[str, Any]:
             {
                 "integration-name": "nr_llm",
                 "python-modules": [
+                    "airflow_provider_nrllm.operators.a2a",
                     "airflow_provider_nrllm.operators.audit",
                     "airflow_provider_nrllm.operators.outcomes",
                     "airflow_provider_nrllm.operators.readout",

@@ -64,10 +64,6 @@ class Action(IntEnum):
     PUBLISH = 7
 
 
-#: The actions whose rows count whenever they happened: what ends, restores or publishes a record.
-COUNT_ALWAYS = (Action.DELETE, Action.UNDELETE, Action.PUBLISH)
-
-
 class Target(NamedTuple):
     """The record that a write names."""
 

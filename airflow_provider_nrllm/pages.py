@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from airflow_provider_nrllm.outcomes import (
     Edit,
-    Event,
     Evidence,
     ObservedOutcome,
     Target,
@@ -16,6 +15,20 @@ from airflow_provider_nrllm.outcomes import (
     outcome_of_run,
     outcome_of_write,
 )
+
+#: The most rows that are read or written at once: engines limit the parameters of a statement.
+MAX_PAGE_SIZE = 5000
+
+
+def checked_page_size(page_size: object) -> int:
+    """
+    Return a page size.
+
+    :raises ValueError: where it is no whole number from 1 to 5000
+    """
+    if not isinstance(page_size, int) or isinstance(page_size, bool) or not 1 <= page_size <= MAX_PAGE_SIZE:
+        raise ValueError(f"page_size is {page_size!r}; expected a whole number from 1 to {MAX_PAGE_SIZE}")
+    return page_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +39,6 @@ class SettledRun:
     run_uids: tuple[int, ...]
     settled: int
     writes: tuple[Write, ...]
-
-    @property
-    def last_write(self) -> Event:
-        """The last of the writes."""
-        return max(write.event for write in self.writes)
 
     @property
     def unreadable_writes(self) -> int:

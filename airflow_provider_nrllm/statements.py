@@ -29,12 +29,16 @@ from sqlalchemy import (
 from sqlalchemy.sql import ColumnElement, Delete, Select
 from sqlalchemy.sql.selectable import CompoundSelect
 
-from airflow_provider_nrllm.outcomes import COUNT_ALWAYS, ExplicitOutcome, ObservedOutcome, Target
+from airflow_provider_nrllm.outcomes import Action, ExplicitOutcome, ObservedOutcome, Target
 from airflow_provider_nrllm.stretches import Stretch
 from airflow_provider_nrllm.tables import event, history, outcome, record_table, run
 
 OBSERVED = [str(value) for value in ObservedOutcome]
 EXPLICIT = [str(value) for value in ExplicitOutcome]
+
+#: The index that finds outcomes. MariaDB plans by counts that lag behind: while it takes the table for empty, it would
+#: read all outcomes for every run.
+CORRELATION_INDEX = "correlation"
 
 #: Where a page begins: the time and the uid of the last row of the page before.
 Key = tuple[int, int]
@@ -55,38 +59,50 @@ def _same_id(dialect: str, left: ColumnElement[Any], right: ColumnElement[Any]) 
     return and_(left == right, cast(left, LargeBinary) == cast(right, LargeBinary))
 
 
-def _unanswered(dialect: str) -> ColumnElement[bool]:
+def _unanswered(dialect: str, hinted: bool) -> ColumnElement[bool]:
     """ADR-176: an observed outcome of a value this version knows is final; ADR-185: no uuid, no answer."""
-    answered = (
-        select(outcome.c.uid)
-        # MariaDB plans by counts that lag behind; while it takes the table for empty, it would read all of it
-        # for every run.
-        .with_hint(outcome, "FORCE INDEX (correlation)", "mysql")
-        .where(_same_id(dialect, outcome.c.correlation_id, run.c.uuid), outcome.c.outcome.in_(OBSERVED))
+    answered = select(outcome.c.uid).where(
+        _same_id(dialect, outcome.c.correlation_id, run.c.uuid), outcome.c.outcome.in_(OBSERVED)
     )
+    if hinted:
+        answered = answered.with_hint(outcome, f"FORCE INDEX ({CORRELATION_INDEX})", "mysql")
     # Not the bare uuid: MariaDB would begin with the index on it, which finds every run there is.
     return and_(func.coalesce(run.c.uuid, "") != "", ~exists(answered))
 
 
-def writes_after(dialect: str, after: Key, limit: int, *, before: int) -> Select[Any]:
-    """The writes of unanswered runs in the order of time and uid: a row of ``at, uid, uuid`` for each."""
+def last_writes(dialect: str, after: Key, limit: int, *, before: int, hinted: bool) -> Select[Any]:
+    """
+    Unanswered runs by the time and uid of their last write: a row of ``at, uid, uuid`` for each, in that order.
+
+    :param after: where the page begins
+    :param before: the last write is earlier than this
+    :param hinted: that the outcomes are to be found by :data:`CORRELATION_INDEX`
+    """
+    later = event.alias("later")
+    # Not EXISTS (SELECT *), for which PostgreSQL asks for a privilege on every column.
+    written_later = exists(later.c.uid).where(
+        later.c.run == event.c.run,
+        later.c.kind == "tool_write",
+        or_(later.c.crdate > event.c.crdate, and_(later.c.crdate == event.c.crdate, later.c.uid > event.c.uid)),
+    )
     return (
         select(event.c.crdate, event.c.uid, run.c.uuid)
-        # MariaDB would sort all that was ever written for each page, rather than go along the index.
-        .with_hint(event, "FORCE INDEX (crdate)", "mysql")
+        # MariaDB would begin with the runs, and sort all that was ever written for each page.
+        .prefix_with("STRAIGHT_JOIN", dialect="mysql")
         .select_from(event.join(run, run.c.uid == event.c.run))
         .where(
             event.c.kind == "tool_write",
             _after(event.c.crdate, event.c.uid, after),
             event.c.crdate < before,
-            _unanswered(dialect),
+            _unanswered(dialect, hinted),
+            ~written_later,
         )
         .order_by(event.c.crdate, event.c.uid)
         .limit(limit)
     )
 
 
-def late_ends(dialect: str, after: Key, limit: int, *, before: int, written_before: int) -> Select[Any]:
+def late_ends(dialect: str, after: Key, limit: int, *, before: int, written_before: int, hinted: bool) -> Select[Any]:
     """
     Unanswered runs that ended after all their writes had closed, by that time: a row of ``at, uid, uuid`` for each.
 
@@ -95,9 +111,9 @@ def late_ends(dialect: str, after: Key, limit: int, *, before: int, written_befo
     :param after: where the page begins
     :param before: the end of the partition
     :param written_before: the last write of all runs with the uuid is earlier than this
+    :param hinted: that the outcomes are to be found by :data:`CORRELATION_INDEX`
     """
     same = run.alias("same")
-    # Not EXISTS (SELECT *), for which PostgreSQL asks for a privilege on every column.
     written_later = exists(event.c.uid).where(
         _same_id(dialect, same.c.uuid, run.c.uuid),
         event.c.run == same.c.uid,
@@ -109,7 +125,7 @@ def late_ends(dialect: str, after: Key, limit: int, *, before: int, written_befo
         .where(
             _after(run.c.finished_at, run.c.uid, after),
             run.c.finished_at < before,
-            _unanswered(dialect),
+            _unanswered(dialect, hinted),
             ~written_later,
         )
         .order_by(run.c.finished_at, run.c.uid)
@@ -154,7 +170,13 @@ def history_of(targets: Iterable[Target], near: Stretch | None = None) -> Select
         history.c.tablename, history.c.recuid, history.c.tstamp, history.c.uid, history.c.actiontype, workspace
     ).where(
         of_targets,
-        or_(history.c.tstamp.between(*near), history.c.actiontype.in_(COUNT_ALWAYS), workspace > 0) if near else true(),
+        or_(
+            history.c.tstamp.between(*near),
+            history.c.actiontype.in_([Action.DELETE, Action.UNDELETE, Action.PUBLISH]),
+            workspace > 0,
+        )
+        if near
+        else true(),
     )
 
 

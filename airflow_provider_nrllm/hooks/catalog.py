@@ -90,6 +90,20 @@ def columns_of(connection: Connection, names: Sequence[str]) -> Mapping[str, fro
     return {name: frozenset(columns) for name, columns in found.items()}
 
 
+def has_index(connection: Connection, table_name: str, index_name: str) -> bool:
+    """Whether MySQL or MariaDB has an index of that name, which a hint may then name; False on other engines."""
+    if connection.dialect.name != "mysql":
+        return False
+    names = ("table_schema", "table_name", "index_name")
+    indexes = table("statistics", *map(column, names), schema="information_schema")
+    query = select(indexes.c.index_name).where(
+        indexes.c.table_schema == func.database(),
+        indexes.c.table_name == table_name,
+        indexes.c.index_name == index_name,
+    )
+    return connection.execute(query).first() is not None
+
+
 def _sees_all_tables(connection: Connection) -> bool:
     """
     Whether a user of MySQL or MariaDB has a privilege on the whole database, and so sees all its tables and columns.

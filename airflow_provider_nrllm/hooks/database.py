@@ -17,6 +17,7 @@ from sqlalchemy.pool import NullPool
 from airflow_provider_nrllm.exceptions import NrLlmConnectionError, NrLlmPrivilegeError, NrLlmSchemaError
 from airflow_provider_nrllm.hooks.catalog import columns_of
 from airflow_provider_nrllm.hooks.refusals import is_denied, lacks_table_or_column, missing_grant
+from airflow_provider_nrllm.pages import MAX_PAGE_SIZE
 
 
 class Driver(NamedTuple):
@@ -151,13 +152,30 @@ class SiteDatabase:
             yield connection
 
     @contextmanager
+    def connection(self, isolation_level: str = "READ COMMITTED") -> Iterator[Connection]:
+        """
+        Open one connection for several short transactions, each of them a ``with connection.begin():``.
+
+        :param isolation_level: as for :meth:`transaction`
+        """
+        with self._connected(isolation_level, "BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    @contextmanager
     def _transaction(self, isolation_level: str, sqlite_begin: str) -> Iterator[Connection]:
+        with self._connected(isolation_level, sqlite_begin) as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def _connected(self, isolation_level: str, sqlite_begin: str) -> Iterator[Connection]:
         engine = self.engine
         options: dict[str, Any] = (
             {"sqlite_begin": sqlite_begin} if engine.dialect.name == "sqlite" else {"isolation_level": isolation_level}
         )
+        # The rows of a page are inserted by one statement.
+        options["insertmanyvalues_page_size"] = MAX_PAGE_SIZE
         try:
-            with engine.execution_options(**options).begin() as connection:
+            with engine.execution_options(**options).connect() as connection:
                 yield connection
         except DBAPIError as error:
             raise self._explained(error) from error

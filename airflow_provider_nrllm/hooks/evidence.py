@@ -103,7 +103,9 @@ class EvidenceReader:
         histories = self._histories(connection, targets, (needed[0][0] - OWN_ROW_AGE, needed[-1][1]))
         # Nothing near shows that the history reaches back to these writes; something older may.
         unsure = {
-            write.target for write in readable if write.target and not histories[write.target].reaches_back_to(write.event.at)
+            write.target
+            for write in readable
+            if write.target and not histories[write.target].reaches_back_to(write.event.at)
         }
         if unsure:
             histories |= self._histories(connection, unsure)

@@ -15,6 +15,7 @@ from sqlalchemy.sql import Select
 
 from airflow_provider_nrllm import statements
 from airflow_provider_nrllm.edited_audit import FieldLists, edit_of_our_fields
+from airflow_provider_nrllm.hooks.catalog import has_index
 from airflow_provider_nrllm.hooks.database import SiteDatabase
 from airflow_provider_nrllm.hooks.evidence import EvidenceReader
 from airflow_provider_nrllm.hooks.field_names import field_names_after
@@ -94,8 +95,8 @@ class NrLlmHook(BaseHook):
         Yield the settled and unanswered runs of a partition, page by page, with the evidence on what they wrote.
 
         Reads only. A page costs a fixed number of statements, all in one snapshot that is over before the page
-        is yielded. Pages follow time by a key that always advances, also past runs that are not settled or
-        write again later; so a page may be empty.
+        is yielded. Pages follow time by a key that always advances, also past runs that are not settled; so a
+        page may be empty.
 
         :param start: the first second of the partition, None for all that settled before its end
         :param end: the first second after it, not in the future
@@ -107,9 +108,7 @@ class NrLlmHook(BaseHook):
         evidence = EvidenceReader(window)
         first = 0 if start is None else start
 
-        def follow(
-            rows_after: Callable[[str, Key, int], Select[Any]], key: Key | None, lag: int, *, by_write: bool
-        ) -> Iterator[Page]:
+        def follow(rows_after: Callable[[str, Key, int], Select[Any]], key: Key | None, lag: int) -> Iterator[Page]:
             while key is not None:
                 with self.database.snapshot() as connection:
                     query = rows_after(connection.dialect.name, key, page_size + 1)
@@ -118,11 +117,10 @@ class NrLlmHook(BaseHook):
                     rows = rows[:page_size]
                     if not rows:
                         return
-                    on_page = {(at, uid) for at, uid, _ in rows}
                     runs = [
                         run
                         for run in self._settled(connection, {uuid for _, _, uuid in rows}, window)
-                        if first <= run.settled < end and (not by_write or run.last_write in on_page)
+                        if first <= run.settled < end
                     ]
                     found = evidence.read(connection, (write for run in runs for write in run.writes))
                     edit: Edit = any_change
@@ -131,13 +129,15 @@ class NrLlmHook(BaseHook):
                         edit = edit_of_our_fields(field_names_after(connection, written, found, window), our_fields)
                 yield Page(tuple(runs), found, window, reached=rows[-1][0] + lag, edit=edit)
 
+        with self.database.snapshot() as connection:
+            hinted = has_index(connection, outcome_table.name, statements.CORRELATION_INDEX)
         # A run settles when its last write closes ...
-        by_last_write = partial(statements.writes_after, before=end - window)
-        yield from follow(by_last_write, (first - window, 0), window, by_write=True)
+        by_last_write = partial(statements.last_writes, before=end - window, hinted=hinted)
+        yield from follow(by_last_write, (first - window, 0), window)
         # ... or when it ends after that.
         if start is not None:
-            by_end = partial(statements.late_ends, before=end, written_before=start - window)
-            yield from follow(by_end, (start, 0), 0, by_write=False)
+            by_end = partial(statements.late_ends, before=end, written_before=start - window, hinted=hinted)
+            yield from follow(by_end, (start, 0), 0)
 
     @staticmethod
     def _settled(connection: Connection, uuids: set[str], window: int) -> Iterator[SettledRun]:
@@ -214,7 +214,9 @@ class NrLlmHook(BaseHook):
             raise ValueError(f"outcome is {outcome!r}; expected {expected}: observed outcomes are derived") from None
         with self.database.transaction("SERIALIZABLE") as connection:
             connection.execute(statements.delete_ratings(connection.dialect.name, correlation_id))
-            connection.execute(insert(outcome_table), statements.outcome_rows({correlation_id: rating}, int(time.time())))
+            connection.execute(
+                insert(outcome_table), statements.outcome_rows({correlation_id: rating}, int(time.time()))
+            )
 
     def outcomes(self, correlation_id: str) -> Outcomes:
         """

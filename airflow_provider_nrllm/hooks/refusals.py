@@ -1,4 +1,4 @@
-"""What a database means by an error: a table that is not there, or a privilege that is missing."""
+"""What a database means by an error: a table that is not there, a privilege that is missing, or come again."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 _MISSING_CODES = frozenset({1054, 1146, "42P01", "42703"})
 _MISSING_TEXTS = ("no such table", "no such column")
+_PASSING_CODES = frozenset({1205, 1213, "40001", "40P01", "55P03"})
 _DENIED_CODES = frozenset({1044, 1142, 1143, "42501"})
 _DENIED_TEXTS = (
     re.compile(
@@ -27,6 +28,18 @@ def lacks_table_or_column(error: DBAPIError) -> bool:
 def is_denied(error: DBAPIError) -> bool:
     """Whether the user lacks a privilege for a statement."""
     return _code(error) in _DENIED_CODES
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether the same again may succeed: after a deadlock, a lock wait time-out or a serialization failure."""
+    if not isinstance(error, DBAPIError):
+        return False
+    return _code(error) in _PASSING_CODES or "database is locked" in str(error.orig)
+
+
+def named(error: DBAPIError) -> str:
+    """Return what kind of error it is, with no word of what it was about: PostgreSQL, for one, quotes the row."""
+    return f"{type(error.orig).__name__} {_code(error) or ''}".strip()
 
 
 def missing_grant(error: DBAPIError, known: Iterable[Table]) -> str:

@@ -12,6 +12,7 @@ from airflow_provider_nrllm.edited_audit import AUTOMATIC_FIELDS, RELEASE_FIELDS
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
 from airflow_provider_nrllm.operators.ranges import check_interval, range_of_run
+from airflow_provider_nrllm.pages import checked_page_size
 from airflow_provider_nrllm.partitions import DAY, window_seconds
 from airflow_provider_nrllm.readout.audits import Audit, audit_json, audit_markdown
 from airflow_provider_nrllm.readout.figures import RangeOf
@@ -41,7 +42,7 @@ class NrLlmEditedAuditOperator(BaseOperator):
     :param window: the window the outcomes were derived with: whole days or a timedelta, at least 1 day
     :param release_fields: the fields that release a record
     :param automatic_fields: the fields TYPO3 changes by itself; ``*`` stands for any rest of a name
-    :param page_size: the most runs looked at at once
+    :param page_size: the most runs looked at at once, 1 to 5000
     :raises ValueError: for an argument that cannot be, when the DAG is parsed
     """
 
@@ -69,8 +70,6 @@ class NrLlmEditedAuditOperator(BaseOperator):
         window_seconds(window)
         FieldLists.of(release_fields, automatic_fields)
         check_interval(interval_start, interval_end)
-        if not isinstance(page_size, int) or isinstance(page_size, bool) or page_size < 1:
-            raise ValueError(f"page_size is {page_size!r}; expected a whole number of at least 1")
         self.nrllm_conn_id = nrllm_conn_id
         self.group_by = group_by
         self.range_of = range_of
@@ -80,7 +79,7 @@ class NrLlmEditedAuditOperator(BaseOperator):
         self.window = window
         self.release_fields = release_fields
         self.automatic_fields = automatic_fields
-        self.page_size = page_size
+        self.page_size = checked_page_size(page_size)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Look at the edited runs page by page, log the figures and return them."""

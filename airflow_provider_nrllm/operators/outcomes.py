@@ -15,10 +15,8 @@ from airflow_provider_nrllm.edited_audit import AUTOMATIC_FIELDS, RELEASE_FIELDS
 from airflow_provider_nrllm.exceptions import NrLlmPartitionError
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
 from airflow_provider_nrllm.outcomes import ObservedOutcome
+from airflow_provider_nrllm.pages import checked_page_size
 from airflow_provider_nrllm.partitions import DAY, Partition, between, moment_of, partition_of, window_seconds
-
-#: The most runs on a page: a page's outcomes are inserted by one statement, and engines limit its parameters.
-MAX_PAGE_SIZE = 5000
 
 
 class NrLlmDeriveOutcomesOperator(BaseOperator):
@@ -69,8 +67,6 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         window_seconds(window)
         EditedMeans(edited_means)
         FieldLists.of(release_fields, automatic_fields)
-        if not isinstance(page_size, int) or isinstance(page_size, bool) or not 1 <= page_size <= MAX_PAGE_SIZE:
-            raise ValueError(f"page_size is {page_size!r}; expected a whole number from 1 to {MAX_PAGE_SIZE}")
         if not isinstance(partition_width, timedelta) or partition_width <= timedelta(0):
             raise ValueError(f"partition_width is {partition_width!r}; expected a timedelta longer than 0")
         _check_interval(interval_start, interval_end)
@@ -79,7 +75,7 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         self.interval_start = interval_start
         self.interval_end = interval_end
         self.partition_width = partition_width
-        self.page_size = page_size
+        self.page_size = checked_page_size(page_size)
         self.edited_means = edited_means
         self.release_fields = release_fields
         self.automatic_fields = automatic_fields

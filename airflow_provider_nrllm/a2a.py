@@ -1,0 +1,247 @@
+"""
+The rules of an A2A task's result and of its journal (ADR-282), as functions of values.
+
+A task is what a remote client sees of a run. Its result (artifacts and final status message) is stored with
+the run's completion, or the run is not completed. What may be stored is the answer ceiling's to say.
+
+Stored content is *sealed*: opaque text that only the installation can open. Nothing here opens it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from airflow_provider_nrllm.a2a_sealed import Sealed, UnsealedValueError, Unwritable, is_sealed
+
+
+class State(StrEnum):
+    """The states of a task, as they are stored."""
+
+    SUBMITTED = "submitted"
+    WORKING = "working"
+    INPUT_REQUIRED = "input_required"
+    AUTH_REQUIRED = "auth_required"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+    REJECTED = "rejected"
+
+
+#: Nothing comes after one of these.
+TERMINAL: Final = (State.COMPLETED, State.FAILED, State.CANCELED, State.REJECTED)
+
+#: The run's statuses: a result is made by a running run only; a run that goes on may fail.
+RUNS: Final = ("running",)
+GOES_ON: Final = ("queued", "running", "waiting_for_approval", "waiting_for_input")
+
+#: The run's statuses that agree with a task's state. The run's ``cancelled`` has two Ls.
+AGREES: Final[Mapping[State, tuple[str, ...]]] = {
+    State.SUBMITTED: GOES_ON,
+    State.WORKING: GOES_ON,
+    State.INPUT_REQUIRED: GOES_ON,
+    State.AUTH_REQUIRED: GOES_ON,
+    State.COMPLETED: ("completed",),
+    State.FAILED: ("failed",),
+    State.CANCELED: ("cancelled",),
+    State.REJECTED: ("failed", "cancelled"),
+}
+
+
+class Ceiling(StrEnum):
+    """How much of an answer the installation may keep, the loosest first."""
+
+    FULL = "full"
+    REDACTED = "redacted"
+    METADATA = "metadata"
+    NONE = "none"
+
+
+class Reason(StrEnum):
+    """Why a task has no stored result; it is never set beside one."""
+
+    UNSAID = ""
+    NOT_RETAINABLE = "RESULT_NOT_RETAINABLE"
+    NOT_STORED = "RESULT_NOT_STORED"
+
+
+class Standing(StrEnum):
+    """What has become of a run while its result was made."""
+
+    ALIVE = "alive"
+    LOST = "lost"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class TaskNotFoundError(LookupError):
+    """There is no such task, or it went with its run (A2A error -32001)."""
+
+    code: Final = -32001
+
+
+def strictest(*names: str) -> Ceiling:
+    """Return the strictest of the named ceilings; a name this version does not know keeps nothing."""
+    order = list(Ceiling)
+    return max((Ceiling(name) if name in order else Ceiling.NONE for name in names), key=order.index)
+
+
+def looser(ceiling: Ceiling) -> tuple[str, ...]:
+    """Return the names of the ceilings that keep more than ``ceiling``."""
+    order = list(Ceiling)
+    return tuple(other.value for other in order[: order.index(ceiling)])
+
+
+def standing(status: str | None, claim: str, claimed_by: str | None, alive: tuple[str, ...] = RUNS) -> Standing:
+    """
+    Return what has become of a run, by its locked row.
+
+    Lost is a run that has gone, is queued again, claimed by another, waiting for a person, or completed already.
+
+    :param status: the run's status; None where it has no row
+    :param claim: the worker that holds the run by its row; empty where it runs under no lease
+    :param claimed_by: the worker that asks; None where it runs under no lease and claims are not looked at
+    :param alive: the statuses from which the run may end so
+    """
+    if status == "cancelled":
+        return Standing.CANCELLED
+    if status == "failed":
+        return Standing.FAILED
+    if status in alive and claimed_by in (None, claim):
+        return Standing.ALIVE
+    return Standing.LOST
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """How a task ends: its state (None: nothing is written), the result that is stored, or why none is."""
+
+    state: State | None
+    stored: Sealed | None = None
+    reason: Reason = Reason.UNSAID
+
+
+def completion(
+    run: Standing, ceiling: Ceiling, result: Sealed | Unwritable, redacted: Sealed | Unwritable | None = None
+) -> Decision:
+    """
+    Return how a run ends that has made its result (ADR-282, the decision table).
+
+    :param run: what has become of the run meanwhile, and
+    :param ceiling: the answer ceiling, both read under the run's lock
+    :param result: the whole result
+    :param redacted: its redacted form, made elsewhere; None where none was handed in
+    """
+    if run is Standing.LOST:
+        return Decision(None)
+    if run is Standing.CANCELLED:
+        return Decision(State.CANCELED)
+    if run is Standing.FAILED:
+        return Decision(State.FAILED)
+    offer = kept(ceiling, result, redacted)
+    if offer is None:
+        return Decision(State.FAILED, reason=Reason.NOT_RETAINABLE)
+    if isinstance(offer, Unwritable):
+        return Decision(State.FAILED, reason=Reason.NOT_STORED)
+    return Decision(State.COMPLETED, stored=offer)
+
+
+def kept(
+    ceiling: Ceiling, result: Sealed | Unwritable, redacted: Sealed | Unwritable | None
+) -> Sealed | Unwritable | None:
+    """Return what a ceiling keeps of a result; None where it would lose some of it."""
+    nothing_made = isinstance(result, Sealed) and result.is_empty
+    if ceiling is Ceiling.FULL:
+        return result
+    if ceiling is Ceiling.REDACTED and redacted is not None:
+        # A redaction that leaves nothing of a result would pass for a task that made none.
+        emptied = isinstance(redacted, Sealed) and redacted.is_empty
+        return redacted if nothing_made or not emptied else None
+    # Nothing is lost of a result with nothing in it; its history is content like any other.
+    return Sealed() if nothing_made else None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An ``UnsupportedOperationError`` of A2A, to be sent before a task exists."""
+
+    reason: Reason = Reason.NOT_RETAINABLE
+    message: str = "This installation's privacy policy does not let the result of a task be kept."
+    code: int = -32004
+
+
+def refusal(ceiling: Ceiling, *, redacts: bool = True) -> Refusal | None:
+    """
+    Return why a task must not be made under this ceiling, or None where its result can be kept.
+
+    :param ceiling: the answer ceiling of the profile that would serve the task
+    :param redacts: whether the caller has something that makes redacted text
+    """
+    keeps = ceiling is Ceiling.FULL or (ceiling is Ceiling.REDACTED and redacts)
+    return None if keeps else Refusal()
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """
+    A task as it is committed.
+
+    :param artifacts: the sealed artifacts; None where none are stored, empty where none were made
+    :param status_at: when the status was reached, in Unix seconds
+    """
+
+    uid: int
+    task_id: str
+    context_id: str
+    state: State
+    revision: int
+    reason: str
+    status_message: str | None
+    artifacts: tuple[str, ...] | None
+    history: tuple[str, ...] | None
+    status_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """
+    One event of a task's journal: an artifact, or the status.
+
+    :param position: its place in its revision: the artifacts from 0, the status last
+    :param payload: the sealed artifact or status message; None where there is none, or it was scrubbed
+    :param status_at: when the status was reached, in Unix seconds
+    """
+
+    revision: int
+    position: int
+    kind: str
+    state: State
+    reason: str
+    payload: str | None
+    status_at: int
+
+
+def events_of(task: Task) -> list[Event]:
+    """
+    Return the events of a task's revision: its artifacts in their order, and then, always, its status.
+
+    :raises UnsealedValueError: where a value is not sealed; such a value never comes into the journal
+    """
+    payloads = [*(task.artifacts or ()), task.status_message]
+    if not all(payload is None or is_sealed(payload) for payload in payloads):
+        raise UnsealedValueError(f"a2a task {task.uid} has a value that is not sealed")
+    last = len(payloads) - 1
+    return [
+        Event(
+            revision=task.revision,
+            position=position,
+            kind="status" if position == last else "artifact",
+            state=task.state,
+            reason=task.reason,
+            payload=payload,
+            status_at=task.status_at,
+        )
+        for position, payload in enumerate(payloads)
+    ]

@@ -1,0 +1,249 @@
+"""NrLlmA2AHook: the tasks of the A2A server role, stored, projected, read, scrubbed and purged (ADR-282)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+from airflow.providers.common.compat.sdk import BaseHook
+
+from airflow_provider_nrllm.a2a import Ceiling, Event, Task
+from airflow_provider_nrllm.a2a_sealed import Json, Result, Sealed, seal_result
+from airflow_provider_nrllm.a2a_tables import A2A_TABLES
+from airflow_provider_nrllm.exceptions import NrLlmSchemaError
+from airflow_provider_nrllm.hooks.a2a_check import Finding, find_late, find_violations
+from airflow_provider_nrllm.hooks.a2a_completion import Completion, Ending, complete, fail
+from airflow_provider_nrllm.hooks.a2a_journal import Projection, due_tasks, project_task
+from airflow_provider_nrllm.hooks.a2a_reading import TaskFilter, TaskPage, events_after, find_task, list_page
+from airflow_provider_nrllm.hooks.a2a_removal import (
+    Removal,
+    delete_lost_events_page,
+    delete_lost_page,
+    delete_of_runs,
+    scrub_page,
+)
+from airflow_provider_nrllm.hooks.a2a_rows import without_content
+from airflow_provider_nrllm.hooks.database import SiteDatabase
+
+Seal = Callable[[str], str]
+ALL = TaskFilter()
+
+
+class NrLlmA2AHook(BaseHook):
+    """
+    Store the results of A2A tasks with their runs' completion, and keep the journal clients are told from.
+
+    Works over the same connections as :class:`~airflow_provider_nrllm.hooks.nrllm.NrLlmHook`. Stored content
+    is sealed: the hook moves it unopened, and neither logs it nor puts it into an error.
+
+    :param nrllm_conn_id: the Airflow connection to the TYPO3 database
+    """
+
+    conn_name_attr = "nrllm_conn_id"
+    default_conn_name = "nrllm_default"
+    hook_name = "nr_llm A2A"
+
+    def __init__(self, nrllm_conn_id: str = default_conn_name, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.nrllm_conn_id = nrllm_conn_id
+
+    @cached_property
+    def database(self) -> SiteDatabase:
+        """The database behind the connection."""
+        return SiteDatabase(self.nrllm_conn_id, required=A2A_TABLES)
+
+    def get_conn(self) -> Any:
+        """Return a plain DB-API connection, as the Airflow hook of the connection opens it."""
+        return self.database.engine.raw_connection()
+
+    def require_tables(self) -> None:
+        """
+        Check that the installation has the tables of the A2A server role.
+
+        :raises NrLlmSchemaError: names the table or column that is missing
+        """
+        if missing := self.database.missing():
+            raise NrLlmSchemaError(self.database.explain_missing(missing))
+
+    def complete(
+        self,
+        task_id: str,
+        result: Result,
+        *,
+        seal: Seal,
+        redacted: Result | None = None,
+        ceiling: Callable[[], str] | None = None,
+        claimed_by: str | None = None,
+        now: int | None = None,
+    ) -> Completion:
+        """
+        Complete a run and its task with the result, in one transaction, or fail both (ADR-282).
+
+        Writes the task and its run. Safe to repeat: a task that has ended is left as it is. Where the result
+        cannot be sealed or written, nothing of it is kept and a second transaction makes both failed.
+        Deadlocks and lock wait time-outs are passed on with nothing written; try again.
+
+        :param task_id: the task
+        :param result: what the run made
+        :param seal: makes a sealed value of a text; called before any lock is taken
+        :param redacted: the redacted result, made elsewhere; kept under the ceiling ``redacted``
+        :param ceiling: returns the installation's answer ceiling, asked under the lock; the stricter of it and
+            the task's own holds. Without it the task's own holds.
+        :param claimed_by: the worker that holds the run; None where it runs under no lease, as after an approval
+        :param now: the time of the status, in Unix seconds; by default the present
+        :raises TaskNotFoundError: where there is no such task
+        """
+        # Sealing may be slow, and locks are held for as short as can be.
+        whole = seal_result(result, seal)
+        less = None if redacted is None else seal_result(redacted, seal)
+        return complete(self.database, Ending(task_id, claimed_by, ceiling, _seconds(now)), whole, less)
+
+    def fail(
+        self,
+        task_id: str,
+        *,
+        message: Json | None = None,
+        seal: Seal | None = None,
+        redacted: Json | None = None,
+        ceiling: Callable[[], str] | None = None,
+        claimed_by: str | None = None,
+        now: int | None = None,
+    ) -> Completion:
+        """
+        Fail a run and its task in one transaction; also a task whose run has failed already.
+
+        Writes the task and its run. Safe to repeat. The message is kept as far as the ceiling lets it. The
+        parameters not named here are those of :meth:`complete`.
+
+        :param message: the final status message, an A2A message; needs ``seal``
+        :param redacted: the redacted message, kept under the ceiling ``redacted``
+        :raises ValueError: for a message without ``seal``
+        :raises TaskNotFoundError: where there is no such task
+        """
+        if message is not None and seal is None:
+            raise ValueError("a message needs a function that seals it")
+        whole = Sealed() if seal is None else seal_result(Result(message=message), seal)
+        less = None if seal is None or redacted is None else seal_result(Result(message=redacted), seal)
+        return fail(self.database, Ending(task_id, claimed_by, ceiling, _seconds(now)), whole, less)
+
+    def scrub(self, ceiling: str, *, page_size: int = 100) -> Removal:
+        """
+        Empty all that tasks under a looser ceiling hold, in the tasks and in the journal, and tighten theirs.
+
+        Artifacts, status messages and history go; states, times and the events' order stay. A page of tasks is
+        one transaction, under the locks of their runs and their own. Safe to repeat (ADR-282).
+
+        :param ceiling: the installation's answer ceiling now
+        :param page_size: the most tasks of a transaction
+        :raises ValueError: for a ceiling this version does not know
+        """
+        wanted, done = Ceiling(ceiling), Removal()
+        with self.database.connection() as connection:
+            after: int | None = 0
+            while after is not None:
+                with connection.begin(), without_content():
+                    after = scrub_page(connection, wanted, after, page_size, done)
+        return done
+
+    def project(self, *, page_size: int = 500, now: int | None = None) -> Projection:
+        """
+        Write the events of every task's newest revision that has none, from the committed state only.
+
+        Writes the journal, each task's revision in one statement and a transaction of its own. Safe to repeat
+        and to run several times at once: each event is written once. A revision that was overtaken before it
+        was projected is skipped, the last never is (ADR-282).
+
+        :param page_size: how many tasks are looked up at once
+        :param now: the time of writing, in Unix seconds; by default the present
+        """
+        projection, at = Projection(), _seconds(now)
+        with self.database.connection() as connection:
+            page = [0]
+            while page:
+                with connection.begin():
+                    page = due_tasks(connection, page[-1], page_size)
+                for uid in page:
+                    with without_content():
+                        project_task(connection, uid, at, projection)
+        return projection
+
+    def task(self, task_id: str) -> Task:
+        """
+        Return a task as it is committed; :func:`~airflow_provider_nrllm.a2a_json.task_json` shows it.
+
+        :raises TaskNotFoundError: where there is none, or it went with its run
+        :raises UnsealedValueError: where one of its values is not sealed; it is then not shown at all
+        """
+        with self.database.snapshot() as connection:
+            return find_task(connection, task_id)
+
+    def tasks(
+        self, wanted: TaskFilter = ALL, *, page_size: int = 50, page_token: str = "", include_artifacts: bool = False
+    ) -> TaskPage:
+        """
+        Return a page of tasks by status time, the newest first.
+
+        :param page_size: how many tasks a page may have, 1 to 100 as A2A has it
+        :param page_token: the ``next_page_token`` of the page before; empty for the first page
+        :param include_artifacts: whether to read the artifacts too
+        :raises ValueError: for a page size out of range, or a token that no page gave
+        """
+        if not 1 <= page_size <= 100:
+            raise ValueError(f"page_size is {page_size}; expected 1 to 100")
+        with self.database.snapshot() as connection:
+            return list_page(connection, wanted, page_size, page_token, include_artifacts)
+
+    def events(self, task_id: str, *, after_revision: int = 0) -> tuple[Task, list[Event]]:
+        """
+        Return a task and its journal's events after a revision, in the order a client is to get them.
+
+        :param after_revision: the last revision the client has
+        :raises TaskNotFoundError: where there is no such task, or it went with its run
+        """
+        with self.database.snapshot() as connection:
+            return events_after(connection, task_id, after_revision)
+
+    def delete(self, runs: Sequence[int]) -> Removal:
+        """
+        Delete the tasks of runs that are purged, with their events, in one transaction; the runs stay.
+
+        A run that goes on keeps its task. Safe to repeat.
+
+        :param runs: the uids of the runs
+        """
+        with self.database.transaction() as connection:
+            return delete_of_runs(connection, runs)
+
+    def delete_lost(self, *, page_size: int = 100) -> Removal:
+        """
+        Delete the tasks that have lost their run, and the events that have lost their task. Safe to repeat.
+
+        :param page_size: the most tasks, or events, of a transaction
+        """
+        done = Removal()
+        with self.database.connection() as connection:
+            after: int | None = 0
+            while after is not None:
+                with connection.begin():
+                    after = delete_lost_page(connection, after, page_size, done)
+            more = True
+            while more:
+                with connection.begin():
+                    more = delete_lost_events_page(connection, page_size, done)
+        return done
+
+    def check(self, *, lag: int, now: int | None = None) -> tuple[list[Finding], Finding]:
+        """
+        Return what breaks a promise of ADR-282, and the tasks whose end is late in the journal. Reads only.
+
+        :param lag: from when on it is late, in seconds after the task's end
+        :param now: the present, in Unix seconds
+        """
+        with self.database.snapshot() as connection:
+            return find_violations(connection), find_late(connection, _seconds(now) - lag)
+
+
+def _seconds(now: int | None) -> int:
+    return int(time.time()) if now is None else now

@@ -1,0 +1,154 @@
+"""What breaks a promise of ADR-282, found by reading: each rule is one query, and says what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import and_, case, func, literal, or_, select
+from sqlalchemy.engine import Connection
+from sqlalchemy.sql import ColumnElement, Select
+
+from airflow_provider_nrllm.a2a import AGREES, Ceiling, Reason, State
+from airflow_provider_nrllm.a2a_sealed import UnsealedValueError, is_sealed, sealed_values
+from airflow_provider_nrllm.hooks.a2a_rows import ENDED, HAS_RESULT, HAS_RUN, HAS_TERMINAL_EVENT, event, run, task
+
+#: The most uids a finding names.
+NAMED: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """
+    A broken rule.
+
+    :param rule: what is wrong
+    :param table: the table whose uids are named
+    :param count: how many rows there are
+    :param uids: the first of them, at most ten
+    """
+
+    rule: str
+    table: str
+    count: int
+    uids: tuple[int, ...]
+
+    def __str__(self) -> str:
+        more = " ..." if self.count > len(self.uids) else ""
+        return f"{self.rule}: {self.count} of {self.table}, uid {', '.join(map(str, self.uids))}{more}"
+
+
+def find_violations(connection: Connection) -> list[Finding]:
+    """Return all that is violated, in one snapshot; reads only."""
+    found = [_counted(connection, rule, table.name, query) for rule, table, query in _rules()]
+    found += _unsealed(connection)
+    return [finding for finding in found if finding.count]
+
+
+def find_late(connection: Connection, before: int) -> Finding:
+    """
+    Return the tasks that ended before a time, in Unix seconds, and whose end is not in the journal yet.
+
+    The journal is behind, which a projector mends: a warning, not a violation.
+    """
+    late = select(task.c.uid).where(task.c.state.in_(ENDED), task.c.tstamp < before, HAS_RUN, ~HAS_TERMINAL_EVENT)
+    return _counted(connection, "a terminal revision without events", task.name, late)
+
+
+def _rules() -> Iterator[tuple[str, Any, Select[Any]]]:
+    # A result that a tightened ceiling took away again is gone by right, and says so.
+    scrubbed = and_(task.c.reason == Reason.NOT_RETAINABLE.value, task.c.ceiling != Ceiling.FULL.value)
+    tasks, events = select(task.c.uid), select(event.c.uid)
+    yield (
+        "completed without a stored result",
+        task,
+        tasks.where(task.c.state == State.COMPLETED.value, task.c.artifacts.is_(None), ~scrubbed),
+    )
+    agrees = or_(*(and_(task.c.state == state.value, run.c.status.in_(statuses)) for state, statuses in AGREES.items()))
+    yield "task and run disagree", task, tasks.select_from(task.join(run, run.c.uid == task.c.run)).where(~agrees)
+    yield "task without run", task, tasks.where(~HAS_RUN)
+    has_task = select(task.c.uid).where(task.c.uid == event.c.task).exists()
+    yield "event without task", event, events.where(~has_task)
+    yield (
+        "a reason with a stored result",
+        task,
+        tasks.where(task.c.reason != "", HAS_RESULT),
+    )
+    yield (
+        "a reason with a stored result in the journal",
+        event,
+        events.where(event.c.reason != "", event.c.payload.is_not(None)),
+    )
+    yield from _journal_rules()
+
+
+def _journal_rules() -> Iterator[tuple[str, Any, Select[Any]]]:
+    status = event.c.kind == "status"
+    statuses = func.sum(case((status, 1), else_=0))
+    last = func.max(event.c.position)
+
+    def revisions(broken: ColumnElement[bool]) -> Select[Any]:
+        # A revision is named by its first event.
+        grouped = select(func.min(event.c.uid).label("uid")).group_by(event.c.task, event.c.revision)
+        return grouped.having(broken)
+
+    gap = or_(func.min(event.c.position) != 0, last + 1 != func.count())
+    yield "a revision with a gap", event, revisions(gap)
+    yield "a revision without a status event", event, revisions(statuses == 0)
+    yield "a revision with two status events", event, revisions(statuses > 1)
+    status_at = func.max(case((status, event.c.position), else_=-1))
+    yield "a revision whose status is not last", event, revisions(and_(statuses > 0, status_at != last))
+    terminal = event.alias("terminal")
+    ended_before = (
+        select(terminal.c.uid)
+        .where(
+            terminal.c.task == event.c.task,
+            terminal.c.revision < event.c.revision,
+            terminal.c.kind == "status",
+            terminal.c.state.in_(ENDED),
+        )
+        .exists()
+    )
+    yield "an event after a terminal state", event, select(event.c.uid).where(ended_before)
+
+
+def _counted(connection: Connection, rule: str, table: str, query: Select[Any]) -> Finding:
+    broken = query.subquery()
+    count = connection.execute(select(func.count()).select_from(broken)).scalar() or 0
+    uids: list[int] = []
+    if count:
+        uids = [row.uid for row in connection.execute(select(broken.c.uid).order_by(broken.c.uid).limit(NAMED))]
+    return Finding(rule, table, int(count), tuple(uids))
+
+
+def _unsealed(connection: Connection) -> Iterator[Finding]:
+    """
+    Yield what is not sealed.
+
+    A value's beginning tells, so that of single values only that is read. Lists are read whole, few at a time.
+    """
+    start = func.substr(task.c.status_message, 1, 8).label("message")
+    holds = or_(task.c.status_message.is_not(None), task.c.artifacts.is_not(None), task.c.history.is_not(None))
+    tasks = select(task.c.uid, start, task.c.artifacts, task.c.history).where(holds)
+    bad = [row.uid for row in _pages(connection, tasks, task.c.uid, 20) if not _is_sealed_task(row)]
+    yield Finding("an unsealed value", task.name, len(bad), tuple(bad[:NAMED]))
+    payload = func.substr(event.c.payload, 1, 8).label("payload")
+    events = select(event.c.uid, payload, literal(1)).where(event.c.payload.is_not(None))
+    bad = [row.uid for row in _pages(connection, events, event.c.uid, 1000) if not is_sealed(row.payload)]
+    yield Finding("an unsealed value", event.name, len(bad), tuple(bad[:NAMED]))
+
+
+def _is_sealed_task(row: Any) -> bool:
+    try:
+        sealed_values(row.artifacts), sealed_values(row.history)
+    except UnsealedValueError:
+        return False
+    return row.message is None or is_sealed(row.message)
+
+
+def _pages(connection: Connection, query: Select[Any], uid: ColumnElement[int], size: int) -> Iterator[Any]:
+    after = 0
+    while rows := connection.execute(query.where(uid > after).order_by(uid).limit(size)).fetchall():
+        yield from rows
+        after = rows[-1].uid

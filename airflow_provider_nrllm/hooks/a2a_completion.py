@@ -1,0 +1,174 @@
+"""How a run and its task end together, in one transaction (ADR-282)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from airflow.providers.common.compat.sdk import AirflowFailException
+from sqlalchemy import update
+from sqlalchemy.engine import Connection
+
+from airflow_provider_nrllm import a2a
+from airflow_provider_nrllm.a2a import AGREES, GOES_ON, RUNS, TERMINAL, Ceiling, Decision, Reason, Standing, State
+from airflow_provider_nrllm.a2a_sealed import Sealed, UnsealedValueError, Unwritable, sealed_values, stored_list
+from airflow_provider_nrllm.hooks.a2a_rows import end_run, lock_run_and_task, task, without_content
+from airflow_provider_nrllm.hooks.database import SiteDatabase
+from airflow_provider_nrllm.hooks.refusals import may_pass
+
+log = logging.getLogger(__name__)
+
+Offer = Sealed | Unwritable
+
+#: What MEDIUMTEXT takes; a server that is not strict would cut off the rest without an error.
+MEDIUMTEXT_BYTES: Final = 16_777_215
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """
+    How a task stands after it was to end.
+
+    :param state: the task's state
+    :param reason: why it has no stored result; empty where it has one, or made none
+    :param changed: False where nothing was written: it had ended before, or its run is another's now
+    """
+
+    task_id: str
+    state: State
+    reason: str
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """
+    One attempt to end a run and its task, on one connection, in one transaction.
+
+    :param task_id: the task
+    :param claimed_by: the worker that asks; None where it runs under no lease
+    :param ceiling: what returns the installation's ceiling, asked under the lock; None to go by the row alone
+    :param now: the time of the status, in Unix seconds
+    """
+
+    task_id: str
+    claimed_by: str | None
+    ceiling: Callable[[], str] | None
+    now: int
+
+    def locked(self, connection: Connection, alive: tuple[str, ...] = RUNS) -> tuple[Standing, Ceiling, Any]:
+        """Lock the run and then the task; return how the run stands, the ceiling, and the task's row."""
+        run_row, task_row = lock_run_and_task(connection, self.task_id)
+        status, claim = (None, "") if run_row is None else (run_row.status, run_row.claimed_by)
+        # ADR-282: the ceiling is read again under the lock, and the strictest of all that is known holds.
+        known = (task_row.ceiling,) if self.ceiling is None else (task_row.ceiling, self.ceiling())
+        return a2a.standing(status, claim, self.claimed_by, alive), a2a.strictest(*known), task_row
+
+    def unchanged(self, task_row: Any) -> Completion:
+        """Return how the task stands, nothing having been written."""
+        return Completion(self.task_id, State(task_row.state), task_row.reason, changed=False)
+
+    def write(
+        self, connection: Connection, standing: Standing, ceiling: Ceiling, task_row: Any, decision: Decision
+    ) -> Completion:
+        """Write what was decided: the task, and its run with it."""
+        if decision.state is None or task_row.state in TERMINAL:
+            # Nothing comes after a terminal state, and a lost run is another's to end.
+            return self.unchanged(task_row)
+        stored = decision.stored or Sealed()
+        history = _history(task_row, ceiling, decision, stored)
+        artifacts = stored_list(stored.artifacts if decision.state is State.COMPLETED else None)
+        for value in (artifacts, history, stored.message):
+            if value is not None and len(value.encode()) > MEDIUMTEXT_BYTES:
+                raise ValueError("a value is larger than its column")
+        connection.execute(
+            update(task)
+            .where(task.c.uid == task_row.uid)
+            .values(
+                state=decision.state.value,
+                revision=task_row.revision + 1,
+                ceiling=ceiling.value,
+                reason=decision.reason.value,
+                status_message=stored.message,
+                artifacts=artifacts,
+                history=history,
+                tstamp=self.now,
+            )
+        )
+        if standing is Standing.ALIVE:
+            end_run(connection, task_row.run, AGREES[decision.state][0], self.now)
+        return Completion(self.task_id, decision.state, decision.reason.value, changed=True)
+
+
+def complete(database: SiteDatabase, ending: Ending, result: Offer, redacted: Offer | None) -> Completion:
+    """
+    Complete a run and its task with the result; where that cannot be written, make both failed.
+
+    A deadlock or a lock wait time-out is passed on with nothing written: the same again may succeed.
+    """
+    writing = False
+    try:
+        with database.transaction() as connection:
+            standing, ceiling, row = ending.locked(connection)
+            decision = a2a.completion(standing, ceiling, result, redacted)
+            writing = decision.stored is not None
+            done = ending.write(connection, standing, ceiling, row, decision)
+        if done.changed and decision.reason is Reason.NOT_STORED:
+            unsealed = next(offer.error for offer in (redacted, result) if isinstance(offer, Unwritable))
+            log.warning("The result of task %s could not be sealed: %s", ending.task_id, unsealed)
+        return done
+    except Exception as error:
+        if not writing or may_pass(error) or isinstance(error, AirflowFailException):
+            raise
+        # The text of the error may hold content.
+        log.warning("The result of task %s could not be stored: %s", ending.task_id, type(error).__name__)
+    # No wider than the first: between the two, the run may have become another's.
+    return fail(database, ending, Sealed(), None, Reason.NOT_STORED, alive=RUNS)
+
+
+def fail(
+    database: SiteDatabase,
+    ending: Ending,
+    said: Offer,
+    redacted: Offer | None,
+    reason: Reason = Reason.UNSAID,
+    alive: tuple[str, ...] = GOES_ON,
+) -> Completion:
+    """Fail a run that has not ended, and its task with it; or a task after its run."""
+    with database.transaction() as connection, without_content():
+        standing, ceiling, row = ending.locked(connection, alive)
+        decision = failure(standing, ceiling, said, redacted, reason)
+        return ending.write(connection, standing, ceiling, row, decision)
+
+
+def failure(standing: Standing, ceiling: Ceiling, said: Offer, redacted: Offer | None, reason: Reason) -> Decision:
+    """
+    Return how a run ends that has failed: with its message, as far as the ceiling keeps it.
+
+    A message that cannot be kept or sealed is left out, for to have failed is more important.
+    """
+    if standing is Standing.LOST:
+        return Decision(None)
+    if standing is Standing.CANCELLED:
+        return Decision(State.CANCELED)
+    offer = a2a.kept(ceiling, said, redacted)
+    kept = offer if isinstance(offer, Sealed) and not reason else None
+    return Decision(State.FAILED, kept, reason)
+
+
+def _history(task_row: Any, ceiling: Ceiling, decision: Decision, stored: Sealed) -> str | None:
+    """Return the history to store: what was there, as far as the ceiling still keeps it, and what is new."""
+    keeps = ceiling in (Ceiling.FULL, Ceiling.REDACTED) and decision.reason is not Reason.NOT_RETAINABLE
+    if not keeps:
+        return None
+    # What was stored under a looser ceiling may hold what this one forbids.
+    held = task_row.history if a2a.strictest(task_row.ceiling) is ceiling else None
+    try:
+        before = sealed_values(held)
+    except UnsealedValueError:
+        before = None
+    if before is None and not stored.history:
+        return None
+    return stored_list((*(before or ()), *stored.history))

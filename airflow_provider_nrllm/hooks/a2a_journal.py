@@ -1,0 +1,102 @@
+"""The projector: the journal of events, written from the committed state only (ADR-282)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlalchemy import insert, select
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
+
+from airflow_provider_nrllm.a2a import Task, events_of
+from airflow_provider_nrllm.hooks.a2a_rows import (
+    HAS_EVENTS_OF_ITS_REVISION,
+    HAS_RUN,
+    HAS_TERMINAL_EVENT,
+    event,
+    read_task,
+    task,
+)
+
+# What is not in the journal yet is found by an anti-join, never by a cursor: the row of a slow writer appears
+# behind any cursor. A task whose journal has ended is done: nothing comes after a terminal state.
+_DUE = (~HAS_EVENTS_OF_ITS_REVISION, ~HAS_TERMINAL_EVENT, HAS_RUN)
+
+
+@dataclass(slots=True)
+class Projection:
+    """
+    What a projector did.
+
+    :param tasks: how many tasks' revisions it wrote into the journal
+    :param events: how many events it wrote
+    :param present: how many it found there already, written by another at the same time
+    :param unreadable: the uids of tasks that cannot be projected: a value is not sealed, a state unknown
+    :param lag_seconds: the longest time from a status to its events
+    """
+
+    tasks: int = 0
+    events: int = 0
+    present: int = 0
+    unreadable: list[int] = field(default_factory=list)
+    lag_seconds: int = 0
+
+
+def due_tasks(connection: Connection, after: int, page_size: int) -> list[int]:
+    """Return the uids of the next tasks whose newest revision has no events, in the order of uids."""
+    query = select(task.c.uid).where(task.c.uid > after, *_DUE).order_by(task.c.uid).limit(page_size)
+    return [row.uid for row in connection.execute(query)]
+
+
+def project_task(connection: Connection, uid: int, now: int, projection: Projection) -> None:
+    """
+    Write the events of a task's newest revision in one statement, in a transaction of its own.
+
+    Repeated, or done by several at once, it writes them once: the task's row is locked, and looked at again.
+    """
+    try:
+        with connection.begin():
+            stored = _lock_due(connection, uid)
+            if stored is None:
+                projection.present += 1
+                return
+            rows = [
+                {
+                    "pid": 0,
+                    "task": uid,
+                    "revision": entry.revision,
+                    "position": entry.position,
+                    "kind": entry.kind,
+                    "state": entry.state.value,
+                    "reason": entry.reason,
+                    "payload": entry.payload,
+                    "status_at": entry.status_at,
+                    "crdate": now,
+                }
+                for entry in events_of(stored)
+            ]
+            connection.execute(insert(event).values(rows))
+    except IntegrityError:
+        # The unique key holds against writers that take no lock. Any other fault is not hidden.
+        with connection.begin():
+            if _lock_due(connection, uid) is not None:
+                raise
+        projection.present += 1
+        return
+    except ValueError:
+        # Not sealed, or of an unknown state: the check reports it, and the others must not wait for it.
+        projection.unreadable.append(uid)
+        return
+    projection.tasks += 1
+    projection.events += len(rows)
+    projection.lag_seconds = max(projection.lag_seconds, now - stored.status_at)
+
+
+def _lock_due(connection: Connection, uid: int) -> Task | None:
+    """Lock a task and return it; None where its newest revision has its events by now, or it has gone."""
+    row = connection.execute(select(task).where(task.c.uid == uid).with_for_update()).first()
+    if row is None:
+        return None
+    # After the wait for the lock: what the one before committed is visible to a new statement.
+    due = connection.execute(select(task.c.uid).where(task.c.uid == uid, *_DUE)).first()
+    return None if due is None else read_task(row)

@@ -1,0 +1,117 @@
+"""Tasks and events as they are read: from the committed state, and only as long as their run is there."""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import and_, func, null, or_, select
+from sqlalchemy.engine import Connection
+from sqlalchemy.sql import ColumnElement
+
+from airflow_provider_nrllm.a2a import Event, State, Task, TaskNotFoundError
+from airflow_provider_nrllm.hooks.a2a_rows import HAS_RUN, event, read_event, read_task, task
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFilter:
+    """
+    Which tasks a list is of; by default all.
+
+    :param context_id: those of one context
+    :param states: those in one of these states
+    :param status_after: those whose status was reached then or later, in Unix seconds
+    """
+
+    context_id: str | None = None
+    states: Sequence[State] = ()
+    status_after: int | None = None
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """Return what a task of the list fulfils."""
+        found = [HAS_RUN]
+        if self.context_id is not None:
+            found.append(task.c.context_id == self.context_id)
+        if self.states:
+            found.append(task.c.state.in_([State(state).value for state in self.states]))
+        if self.status_after is not None:
+            found.append(task.c.tstamp >= self.status_after)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPage:
+    """
+    A page of tasks, by status time, the newest first.
+
+    :param next_page_token: where the next page begins; empty on the last one
+    :param total_size: how many tasks there are on all pages
+    """
+
+    tasks: tuple[Task, ...]
+    next_page_token: str
+    total_size: int
+
+
+def find_task(connection: Connection, task_id: str) -> Task:
+    """
+    Return a task.
+
+    :raises TaskNotFoundError: where there is none, or its run has gone
+    :raises UnsealedValueError: where one of its values is not sealed
+    """
+    row = connection.execute(select(task).where(task.c.task_id == task_id, HAS_RUN)).first()
+    if row is None:
+        raise TaskNotFoundError(task_id)
+    return read_task(row)
+
+
+def list_page(
+    connection: Connection, wanted: TaskFilter, page_size: int, page_token: str, include_artifacts: bool
+) -> TaskPage:
+    """
+    Return the page of tasks that begins at a token.
+
+    The token names the last task of the page before by its status time and uid, so that a page neither
+    repeats nor skips a task whose status has not changed meanwhile.
+    """
+    conditions = wanted.conditions()
+    total = connection.execute(select(func.count()).select_from(task).where(*conditions)).scalar()
+    if page_token:
+        at, uid = _position(page_token)
+        conditions.append(or_(task.c.tstamp < at, and_(task.c.tstamp == at, task.c.uid < uid)))
+    columns: list[Any] = [
+        column if include_artifacts or column.name != "artifacts" else null().label("artifacts")
+        for column in task.columns
+    ]
+    query = select(*columns).where(*conditions).order_by(task.c.tstamp.desc(), task.c.uid.desc())
+    rows = connection.execute(query.limit(page_size + 1)).fetchall()
+    token = _token(rows[page_size - 1]) if len(rows) > page_size else ""
+    return TaskPage(tuple(map(read_task, rows[:page_size])), token, int(total or 0))
+
+
+def events_after(connection: Connection, task_id: str, revision: int) -> tuple[Task, list[Event]]:
+    """
+    Return a task and the events of its journal after a revision, in their order.
+
+    :raises TaskNotFoundError: where there is no such task, or its run has gone
+    """
+    found = find_task(connection, task_id)
+    query = select(event).where(event.c.task == found.uid, event.c.revision > revision)
+    rows = connection.execute(query.order_by(event.c.revision, event.c.position))
+    return found, [read_event(row) for row in rows]
+
+
+def _token(row: Any) -> str:
+    return urlsafe_b64encode(json.dumps([row.tstamp, row.uid]).encode()).decode()
+
+
+def _position(token: str) -> tuple[int, int]:
+    try:
+        at, uid = json.loads(urlsafe_b64decode(token))
+        return int(at), int(uid)
+    except (ValueError, TypeError):
+        raise ValueError("the page token is none that this hook gave") from None

@@ -1,0 +1,136 @@
+"""Rows of A2A tasks and events: how they are locked, read and written, always in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from airflow.providers.common.compat.sdk import AirflowException
+from sqlalchemy import exists, select, update
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, InternalError
+from sqlalchemy.sql import ColumnElement
+
+from airflow_provider_nrllm import a2a_tables
+from airflow_provider_nrllm.a2a import TERMINAL, Event, State, Task, TaskNotFoundError
+from airflow_provider_nrllm.a2a_sealed import UnsealedValueError, is_sealed, sealed_values
+from airflow_provider_nrllm.hooks.refusals import named
+
+# The lock order: the run's row first, then its task's, each in the order of uids. Nobody waits for a run while
+# it holds a task, so that nobody waits in a circle.
+
+run, task, event = a2a_tables.run, a2a_tables.task, a2a_tables.event
+
+#: The terminal states as the drivers take them, which know no enumerations.
+ENDED: Final = tuple(state.value for state in TERMINAL)
+
+#: A task has gone with its run, even before its row is purged.
+HAS_RUN: ColumnElement[bool] = exists(select(run.c.uid).where(run.c.uid == task.c.run))
+HAS_TERMINAL_EVENT: ColumnElement[bool] = exists(
+    select(event.c.uid).where(event.c.task == task.c.uid, event.c.kind == "status", event.c.state.in_(ENDED))
+)
+HAS_EVENTS_OF_ITS_REVISION: ColumnElement[bool] = exists(
+    select(event.c.uid).where(event.c.task == task.c.uid, event.c.revision == task.c.revision)
+)
+HAS_RESULT: ColumnElement[bool] = task.c.status_message.is_not(None) | (
+    task.c.artifacts.is_not(None) & (task.c.artifacts != "[]")
+)
+
+
+class StorageError(AirflowException):
+    """The database did not take a row. The message says no word of what was in it."""
+
+
+@contextmanager
+def without_content() -> Iterator[None]:
+    """
+    Raise a database's refusal of a row without its text: PostgreSQL's, for one, quotes the row.
+
+    :raises StorageError: in place of such an error
+    """
+    try:
+        yield
+    except (IntegrityError, DataError, InternalError) as error:
+        refused: DatabaseError = error
+        raise StorageError(f"The database did not take a row: {named(refused)}") from None
+
+
+def lock_run_and_task(connection: Connection, task_id: str) -> tuple[Any, Any]:
+    """
+    Lock a task's run (None where it has gone) and then the task, and return both rows.
+
+    :raises TaskNotFoundError: where there is no such task
+    """
+    run_uid = connection.execute(select(task.c.run).where(task.c.task_id == task_id)).scalar()
+    if run_uid is None:
+        raise TaskNotFoundError(task_id)
+    run_row = connection.execute(
+        select(run.c.uid, run.c.status, run.c.claimed_by).where(run.c.uid == run_uid).with_for_update()
+    ).first()
+    task_row = connection.execute(select(task).where(task.c.task_id == task_id).with_for_update()).first()
+    if task_row is None:
+        raise TaskNotFoundError(task_id)
+    return run_row, task_row
+
+
+def lock_runs(connection: Connection, uids: Sequence[int]) -> dict[int, str]:
+    """Lock the rows of runs in the order of their uids, and return the status of each that has one."""
+    rows = connection.execute(
+        select(run.c.uid, run.c.status).where(run.c.uid.in_(uids)).order_by(run.c.uid).with_for_update()
+    )
+    return {row.uid: row.status for row in rows}
+
+
+def end_run(connection: Connection, uid: int, status: str, now: int) -> None:
+    """End a run, as the extension does: an ended run is held by no worker and is not suspended any more."""
+    connection.execute(
+        update(run)
+        .where(run.c.uid == uid)
+        .values(status=status, finished_at=now, tstamp=now, claimed_by="", lease_expires=0, suspended_state=None)
+    )
+
+
+def read_task(row: Any) -> Task:
+    """
+    Return the task of a row.
+
+    :raises UnsealedValueError: where one of its values is not sealed; it is then neither shown nor projected
+    """
+    try:
+        if not (row.status_message is None or is_sealed(row.status_message)):
+            raise UnsealedValueError
+        artifacts, history = sealed_values(row.artifacts), sealed_values(row.history)
+    except UnsealedValueError:
+        raise UnsealedValueError(f"a2a task {row.uid} has a value that is not sealed") from None
+    return Task(
+        uid=row.uid,
+        task_id=row.task_id,
+        context_id=row.context_id,
+        state=State(row.state),
+        revision=row.revision,
+        reason=row.reason,
+        status_message=row.status_message,
+        artifacts=artifacts,
+        history=history,
+        status_at=row.tstamp,
+    )
+
+
+def read_event(row: Any) -> Event:
+    """
+    Return the event of a row.
+
+    :raises UnsealedValueError: where its payload is not sealed
+    """
+    if not (row.payload is None or is_sealed(row.payload)):
+        raise UnsealedValueError(f"a2a event {row.uid} has a value that is not sealed")
+    return Event(
+        revision=row.revision,
+        position=row.position,
+        kind=row.kind,
+        state=State(row.state),
+        reason=row.reason,
+        payload=row.payload,
+        status_at=row.status_at,
+    )

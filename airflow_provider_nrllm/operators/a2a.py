@@ -1,0 +1,160 @@
+"""The operators that keep the journal of A2A tasks, check it, and purge what has lost its run (ADR-282)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import cached_property
+from typing import Any
+
+from airflow.providers.common.compat.sdk import Asset, BaseOperator, Context
+
+from airflow_provider_nrllm.exceptions import NrLlmA2AViolationError
+from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
+from airflow_provider_nrllm.pages import checked_page_size
+
+
+class NrLlmProjectA2AEventsOperator(BaseOperator):
+    """
+    Write the journal of A2A tasks: the events of every task's newest revision that has none yet.
+
+    Writes ``tx_nrllm_a2a_event`` from the committed state and executes nothing. Safe to repeat, to run several
+    times at once and to be killed: each event is written once. Rules: ADR-282.
+
+    Returns counts, and attaches them to its outlet assets: the tasks and events written, the tasks another had
+    written at the same time, the tasks that cannot be read, and the longest time from a status to its events.
+
+    :param nrllm_conn_id: the Airflow connection to the TYPO3 database
+    :param page_size: how many tasks are looked up at once, 1 to 5000
+    :raises ValueError: for a page size that cannot be, when the DAG is parsed
+    """
+
+    template_fields: Sequence[str] = ("nrllm_conn_id",)
+    ui_color = "#d7ecff"
+
+    def __init__(
+        self, *, nrllm_conn_id: str = NrLlmA2AHook.default_conn_name, page_size: int = 500, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.nrllm_conn_id = nrllm_conn_id
+        self.page_size = checked_page_size(page_size)
+
+    @cached_property
+    def hook(self) -> NrLlmA2AHook:
+        """The hook that reads and writes."""
+        return NrLlmA2AHook(self.nrllm_conn_id)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Project, and return the counts."""
+        self.hook.require_tables()
+        done = self.hook.project(page_size=self.page_size)
+        if done.unreadable:
+            self.log.warning(
+                "%d tasks were not projected, for a value is not sealed or a state unknown; uid %s",
+                len(done.unreadable), ", ".join(map(str, done.unreadable[:10])),
+            )  # fmt: skip
+        result = {
+            "tasks": done.tasks,
+            "events": done.events,
+            "present": done.present,
+            "unreadable": len(done.unreadable),
+            "lag_seconds": done.lag_seconds,
+        }
+        self.log.info("Projected: %s", result)
+        return _reported(self, context, result)
+
+
+class NrLlmCheckA2AOperator(BaseOperator):
+    """
+    Check that stored A2A tasks and their journal keep the promises of ADR-282.
+
+    Reads only. All that is violated is in one error, with counts and at most ten uids each, and no content.
+    That the journal is behind is a warning in the log: a projector mends it.
+
+    Returns counts, and attaches them to its outlet assets: the violations (none, or it fails), and the tasks
+    whose end is late.
+
+    :param nrllm_conn_id: the Airflow connection to the TYPO3 database
+    :param lag: from when on a task's end is late in the journal
+    :raises ValueError: for a lag that is no timedelta of 0 or more, when the DAG is parsed
+    """
+
+    template_fields: Sequence[str] = ("nrllm_conn_id",)
+    ui_color = "#d7ecff"
+
+    def __init__(
+        self,
+        *,
+        nrllm_conn_id: str = NrLlmA2AHook.default_conn_name,
+        lag: timedelta = timedelta(minutes=15),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if not isinstance(lag, timedelta) or lag < timedelta(0):
+            raise ValueError(f"lag is {lag!r}; expected a timedelta of 0 or more")
+        self.nrllm_conn_id = nrllm_conn_id
+        self.lag = lag
+
+    @cached_property
+    def hook(self) -> NrLlmA2AHook:
+        """The hook that reads."""
+        return NrLlmA2AHook(self.nrllm_conn_id)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """
+        Check, and return the counts.
+
+        :raises NrLlmA2AViolationError: names all that is violated; not retried
+        """
+        self.hook.require_tables()
+        violations, late = self.hook.check(lag=int(self.lag.total_seconds()))
+        if late.count:
+            self.log.warning("The journal is more than %s behind: %s", self.lag, late)
+        if violations:
+            raise NrLlmA2AViolationError("; ".join(map(str, violations)))
+        return _reported(self, context, {"violations": 0, "late": late.count})
+
+
+class NrLlmPurgeA2AOperator(BaseOperator):
+    """
+    Delete A2A tasks that have lost their run, with their events, and events that have lost their task.
+
+    The extension purges runs by age; what belongs to them goes with this. Deletes nothing of a run that is
+    there. Safe to repeat and to run beside the projector. Rules: ADR-282.
+
+    Returns counts, and attaches them to its outlet assets: the tasks and events deleted.
+
+    :param nrllm_conn_id: the Airflow connection to the TYPO3 database
+    :param page_size: the most tasks, or events, of a transaction, 1 to 5000
+    :raises ValueError: for a page size that cannot be, when the DAG is parsed
+    """
+
+    template_fields: Sequence[str] = ("nrllm_conn_id",)
+    ui_color = "#d7ecff"
+
+    def __init__(
+        self, *, nrllm_conn_id: str = NrLlmA2AHook.default_conn_name, page_size: int = 100, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.nrllm_conn_id = nrllm_conn_id
+        self.page_size = checked_page_size(page_size)
+
+    @cached_property
+    def hook(self) -> NrLlmA2AHook:
+        """The hook that deletes."""
+        return NrLlmA2AHook(self.nrllm_conn_id)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Delete, and return the counts."""
+        self.hook.require_tables()
+        done = self.hook.delete_lost(page_size=self.page_size)
+        self.log.info("Deleted %d tasks and %d events", done.tasks, done.events)
+        return _reported(self, context, {"tasks": done.tasks, "events": done.events})
+
+
+def _reported(operator: BaseOperator, context: Context, result: dict[str, Any]) -> dict[str, Any]:
+    """Attach counts to the operator's outlet assets, and return them."""
+    for outlet in operator.outlets:
+        if isinstance(outlet, Asset):
+            context["outlet_events"][outlet].extra.update(result)
+    return result

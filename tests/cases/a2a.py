@@ -1,0 +1,70 @@
+"""The decision table of ADR-282 as values: what a completion is given, and what must become of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_nrllm.a2a_sealed import Result
+
+DECISIONS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("a2a_decisions.json").read_text())
+
+
+def decision_name(case: dict[str, Any]) -> str:
+    """Return the words of a case, to name a test with."""
+    redacted = f", redaction {case['redacted']}" if "redacted" in case else ""
+    return f"{case['ceiling']}, {case['result']}{redacted}, run {case['run']}"
+
+
+def message(text: str, role: str = "ROLE_AGENT") -> dict[str, Any]:
+    """Return an A2A message of one text."""
+    return {"messageId": f"message-{text}", "role": role, "parts": [{"text": text}]}
+
+
+def artifact(text: str) -> dict[str, Any]:
+    """Return an A2A artifact of one text."""
+    return {"artifactId": f"artifact-{text}", "name": text, "parts": [{"text": text}]}
+
+
+def result(text: str = "secret") -> Result:
+    """Return a result of two artifacts, a final status message and a history."""
+    return Result(
+        artifacts=(artifact(f"{text} one"), artifact(f"{text} two")),
+        message=message(f"{text} done"),
+        history=(message(f"{text} asked", "ROLE_USER"), message(f"{text} done")),
+    )
+
+
+def seal(text: str) -> str:
+    """Seal as nr-vault would, but so that a test can open it."""
+    return "nrv1:" + text.encode().hex()
+
+
+def unseal(sealed: str) -> str:
+    """Open what :func:`seal` made."""
+    return bytes.fromhex(sealed.removeprefix("nrv1:")).decode()
+
+
+def broken_seal(_text: str) -> str:
+    """Fail to seal, with the content in the error, as a careless library would."""
+    raise RuntimeError(f"cannot seal {_text}")
+
+
+def logged(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return all that was logged: Airflow 3 prints what Airflow 2 gives to the handlers."""
+    printed = capsys.readouterr()
+    return caplog.text + printed.out + printed.err
+
+
+def offered(case: dict[str, Any]) -> tuple[Result, Result | None]:
+    """Return the result and the redacted form that a case hands in, before they are sealed."""
+    whole = Result() if case["result"] == "no artifacts" else result("secret")
+    redaction = case.get("redacted", "handed in")
+    if redaction == "not handed in":
+        return whole, None
+    if case["result"] == "no artifacts" or redaction == "leaves nothing":
+        return whole, Result()
+    return whole, result("redacted")

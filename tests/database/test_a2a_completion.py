@@ -1,0 +1,252 @@
+"""A result is stored with its run's completion, or the run is not completed."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+from sqlalchemy import insert, update
+
+from airflow_provider_nrllm.a2a import TaskNotFoundError
+from airflow_provider_nrllm.a2a_sealed import Result
+from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
+from tests.cases.a2a import (
+    DECISIONS,
+    artifact,
+    broken_seal,
+    decision_name,
+    logged,
+    message,
+    offered,
+    result,
+    seal,
+    unseal,
+)
+from tests.conftest import Site
+from tests.database.a2a_schema import NOW, add_task, row_of, rows_of, run, task
+from tests.database.a2a_sites import a2a_site, hook_of
+
+__all__ = ["a2a_site"]
+
+RUNS: dict[str, dict[str, Any]] = {
+    "alive": {"status": "running", "claimed_by": "worker-1"},
+    "lost": {"status": "running", "claimed_by": "worker-2"},
+    "cancelled": {"status": "cancelled", "claimed_by": ""},
+    "failed": {"status": "failed", "claimed_by": ""},
+}
+
+
+def texts(stored: str | None) -> list[str] | None:
+    """Return the texts of a stored list of artifacts or messages."""
+    return None if stored is None else [json.loads(unseal(value))["parts"][0]["text"] for value in json.loads(stored)]
+
+
+def ended(site: Site, hook: NrLlmA2AHook, uid: int, case: dict[str, Any]) -> list[Any]:
+    """Complete a task as a case says, and return what it became of it in the words of the case."""
+    task_id = add_task(site.engine, uid, ceiling=case["ceiling"], run_row=RUNS[case["run"]])
+    whole, redaction = offered(case)
+
+    def sealer(text: str) -> str:
+        fails = case["result"] == "unwritable" or (case.get("redacted") == "unwritable" and "redacted" in text)
+        return broken_seal(text) if fails else seal(text)
+
+    done = hook.complete(task_id, whole, seal=sealer, redacted=redaction, claimed_by="worker-1", now=NOW + 60)
+    stored, run_row = row_of(site.engine, task, uid), row_of(site.engine, run, uid + 1000)
+    assert (stored["state"], stored["reason"], stored["revision"]) == (done.state, done.reason, 1 + done.changed)
+    said = str([stored, run_row])
+    return [
+        run_row["status"],
+        stored["state"],
+        texts(stored["artifacts"]),
+        stored["reason"],
+        [kind for kind in ("secret", "redacted") if kind.encode().hex() in said],
+    ]
+
+
+def test_run_and_task_end_as_the_decision_table_says(a2a_site: Site) -> None:
+    hook = hook_of(a2a_site)
+    wrong = []
+    for uid, case in enumerate(DECISIONS, start=1):
+        then = case["then"]
+        artifacts, content = {
+            "result": (["secret one", "secret two"], ["secret"]),
+            "redacted": (["redacted one", "redacted two"], ["redacted"]),
+            "none made": ([], []),
+            "nothing": (None, []),
+        }[then["stored"]]
+        expected = [then["run"], then["task"], artifacts, then["reason"], content]
+        if expected != (found := ended(a2a_site, hook, uid, case)):
+            wrong.append((decision_name(case), expected, found))
+    assert [] == wrong
+    assert [] == hook.check(lag=10**10, now=NOW)[0]
+
+
+def test_an_ended_run_is_held_by_no_worker_and_is_not_suspended_any_more(a2a_site: Site) -> None:
+    held = {"status": "running", "claimed_by": "w", "lease_expires": NOW, "suspended_state": "state"}
+    task_id = add_task(a2a_site.engine, run_row=held)
+    hook_of(a2a_site).complete(task_id, result(), seal=seal, claimed_by="w", now=NOW + 60)
+    ended = row_of(a2a_site.engine, run, 1001)
+    assert ("completed", NOW + 60, NOW + 60, "", 0, None) == tuple(
+        ended[name] for name in ("status", "finished_at", "tstamp", "claimed_by", "lease_expires", "suspended_state")
+    )
+
+
+def test_a_completion_repeated_leaves_what_is_stored(a2a_site: Site) -> None:
+    task_id = add_task(a2a_site.engine)
+    hook = hook_of(a2a_site)
+    hook.complete(task_id, result("first"), seal=seal, now=NOW + 60)
+    before = rows_of(a2a_site.engine, task), rows_of(a2a_site.engine, run)
+    again = hook.complete(task_id, result("second"), seal=seal, now=NOW + 90)
+    assert ("completed", False) == (again.state, again.changed)
+    assert before == (rows_of(a2a_site.engine, task), rows_of(a2a_site.engine, run))
+
+
+def test_nothing_comes_after_a_terminal_state(a2a_site: Site) -> None:
+    hook = hook_of(a2a_site)
+    states = ["completed", "failed", "canceled", "rejected"]
+    ids = [add_task(a2a_site.engine, uid, state=state, artifacts="[]") for uid, state in enumerate(states, start=1)]
+    before = rows_of(a2a_site.engine, task), rows_of(a2a_site.engine, run)
+    for task_id, state in zip(ids, states, strict=True):
+        for done in (hook.complete(task_id, result(), seal=seal), hook.fail(task_id)):
+            assert (state, False) == (done.state, done.changed)
+    assert before == (rows_of(a2a_site.engine, task), rows_of(a2a_site.engine, run))
+
+
+def test_the_ceiling_that_holds_is_the_stricter_of_the_tasks_and_the_installations(a2a_site: Site) -> None:
+    task_id = add_task(a2a_site.engine, ceiling="full")
+    done = hook_of(a2a_site).complete(task_id, result(), seal=seal, ceiling=lambda: "metadata")
+    stored = row_of(a2a_site.engine, task, 1)
+    assert ("failed", "RESULT_NOT_RETAINABLE") == (done.state, done.reason)
+    assert ("metadata", None, None, None) == tuple(
+        stored[name] for name in ("ceiling", "artifacts", "status_message", "history")
+    )
+
+
+def test_the_ceiling_is_asked_for_under_the_lock(a2a_site: Site) -> None:
+    # What another has committed since the task was made holds, not what was known before.
+    task_id = add_task(a2a_site.engine, ceiling="full")
+    with a2a_site.engine.begin() as connection:
+        connection.execute(update(task).values(ceiling="none"))
+    assert "failed" == hook_of(a2a_site).complete(task_id, result(), seal=seal).state
+
+
+def test_a_result_is_kept_after_an_approval_too(a2a_site: Site) -> None:
+    # An approved run goes on in the process of who approved it, under no lease.
+    task_id = add_task(a2a_site.engine, state="input_required", run_row={"status": "waiting_for_approval"})
+    hook = hook_of(a2a_site)
+    assert not hook.complete(task_id, result(), seal=seal).changed
+    with a2a_site.engine.begin() as connection:
+        connection.execute(update(run).values(status="running", claimed_by="", lease_expires=0))
+        connection.execute(update(task).values(state="working", revision=2))
+    assert "completed" == hook.complete(task_id, result(), seal=seal).state
+    assert ["secret one", "secret two"] == texts(row_of(a2a_site.engine, task, 1)["artifacts"])
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "history"),
+    [
+        ("full", ["asked", "secret asked", "secret done"]),
+        ("redacted", ["asked", "redacted asked", "redacted done"]),
+        ("metadata", None),
+        ("none", None),
+    ],
+)
+def test_the_history_follows_the_ceiling(a2a_site: Site, ceiling: str, history: list[str] | None) -> None:
+    task_id = add_task(a2a_site.engine, ceiling=ceiling)
+    hook_of(a2a_site).complete(task_id, result(), seal=seal, redacted=result("redacted"))
+    assert history == texts(row_of(a2a_site.engine, task, 1)["history"])
+
+
+def test_what_was_kept_under_a_looser_ceiling_does_not_outlive_it(a2a_site: Site) -> None:
+    task_id = add_task(a2a_site.engine, ceiling="full")
+    hook_of(a2a_site).complete(task_id, result(), seal=seal, redacted=result("redacted"), ceiling=lambda: "redacted")
+    assert ["redacted asked", "redacted done"] == texts(row_of(a2a_site.engine, task, 1)["history"])
+
+
+@pytest.mark.parametrize(("ceiling", "kept"), [("full", "sorry"), ("redacted", "redacted"), ("none", None)])
+def test_a_failed_run_keeps_its_message_as_far_as_the_ceiling_lets_it(
+    a2a_site: Site, ceiling: str, kept: str | None
+) -> None:
+    task_id = add_task(a2a_site.engine, ceiling=ceiling)
+    done = hook_of(a2a_site).fail(task_id, message=message("sorry"), redacted=message("redacted"), seal=seal)
+    stored = row_of(a2a_site.engine, task, 1)
+    said = stored["status_message"]
+    assert ("failed", "failed") == (done.state, row_of(a2a_site.engine, run, 1001)["status"])
+    assert kept == (said and json.loads(unseal(said))["parts"][0]["text"])
+
+
+def test_a_run_may_fail_from_wherever_it_is(a2a_site: Site) -> None:
+    hook = hook_of(a2a_site)
+    statuses = ["queued", "running", "waiting_for_approval", "waiting_for_input", "failed"]
+    for uid, status in enumerate(statuses, start=1):
+        hook.fail(add_task(a2a_site.engine, uid, run_row={"status": status}))
+    assert ["failed"] * 5 == [row["state"] for row in rows_of(a2a_site.engine, task)]
+    assert ["failed"] * 5 == [row["status"] for row in rows_of(a2a_site.engine, run)]
+
+
+def test_a_task_fails_even_if_its_message_cannot_be_sealed(a2a_site: Site) -> None:
+    task_id = add_task(a2a_site.engine)
+    assert "failed" == hook_of(a2a_site).fail(task_id, message=message("sorry"), seal=broken_seal).state
+
+
+def test_a_message_needs_what_seals_it(a2a_site: Site) -> None:
+    with pytest.raises(ValueError, match="seals"):
+        hook_of(a2a_site).fail("task-1", message=message("sorry"))
+
+
+def test_a_run_another_worker_has_is_not_ended(a2a_site: Site) -> None:
+    task_id = add_task(a2a_site.engine, run_row=RUNS["lost"])
+    assert not hook_of(a2a_site).fail(task_id, claimed_by="worker-1").changed
+
+
+@pytest.mark.parametrize("row", [None, "gone"])
+def test_a_task_that_is_not_there_is_not_found(a2a_site: Site, row: str | None) -> None:
+    hook = hook_of(a2a_site)
+    if row:
+        add_task(a2a_site.engine, run=77)
+        assert not hook.complete("task-1", result(), seal=seal).changed
+    with pytest.raises(TaskNotFoundError):
+        hook.complete("task-2", result(), seal=seal)
+
+
+def test_what_the_database_does_not_take_is_unwritable(
+    a2a_site: Site, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # 17 MB are more than MEDIUMTEXT takes, on whichever engine, strict or not.
+    task_id = add_task(a2a_site.engine)
+    large = Result(artifacts=(artifact("large"),))
+    with caplog.at_level(logging.DEBUG):
+        done = hook_of(a2a_site).complete(task_id, large, seal=lambda text: "nrv1:" + "secret" * 3_000_000)
+    assert ("failed", "RESULT_NOT_STORED") == (done.state, done.reason)
+    assert "failed" == row_of(a2a_site.engine, run, 1001)["status"]
+    assert "secret" not in logged(caplog, capsys)
+
+
+def test_neither_content_nor_sealed_values_come_into_the_log(
+    a2a_site: Site, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hook = hook_of(a2a_site)
+    with caplog.at_level(logging.DEBUG):
+        for uid, sealer in enumerate((seal, broken_seal, lambda text: text), start=1):
+            hook.complete(add_task(a2a_site.engine, uid), result(), seal=sealer)
+        hook.project()
+    told = logged(caplog, capsys)
+    assert "task-2 could not be sealed: RuntimeError" in told
+    assert "secret" not in told
+    assert b"secret".hex() not in told
+
+
+def test_many_completions_change_only_their_own_task(a2a_site: Site) -> None:
+    for uid in (1, 2, 3):
+        add_task(a2a_site.engine, uid)
+    hook_of(a2a_site).complete("task-2", result(), seal=seal)
+    assert ["working", "completed", "working"] == [row["state"] for row in rows_of(a2a_site.engine, task)]
+    assert ["running", "completed", "running"] == [row["status"] for row in rows_of(a2a_site.engine, run)]
+
+
+def test_a_run_without_a_task_is_nobodys_business(a2a_site: Site) -> None:
+    with a2a_site.engine.begin() as connection:
+        connection.execute(insert(run).values(uid=5, uuid="run-5", status="failed"))
+    assert ([], 0) == (hook_of(a2a_site).check(lag=0)[0], hook_of(a2a_site).project().tasks)

@@ -1,0 +1,69 @@
+"""A database user that may only do what docs/how-to/a2a-database-user.md grants."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import delete, text
+
+from airflow_provider_nrllm.exceptions import NrLlmPrivilegeError
+from airflow_provider_nrllm.operators.a2a import (
+    NrLlmCheckA2AOperator,
+    NrLlmProjectA2AEventsOperator,
+    NrLlmPurgeA2AOperator,
+)
+from tests.cases.a2a import result, seal
+from tests.conftest import Site
+from tests.database.a2a_schema import add_task, event, rows_of, run
+from tests.database.a2a_sites import a2a_server, hook_of
+
+__all__ = ["a2a_server"]
+
+PAGE = (Path(__file__).parent.parent.parent / "docs/how-to/a2a-database-user.md").read_text()
+USER = "nrllm_a2a"
+
+
+def grant(site: Site, section: str) -> None:
+    """Run the statements that the page gives."""
+    found = re.search(rf"## {section}\n.*?```sql\n(.*?)```", PAGE, re.DOTALL)
+    assert found
+    with site.engine.begin() as connection:
+        for statement in filter(None, map(str.strip, found[1].split(";"))):
+            connection.execute(text(statement))
+
+
+@pytest.fixture
+def restricted(a2a_server: Site) -> Iterator[Site]:
+    """A site with a completed task, whose connection is that of the documented user."""
+    hook_of(a2a_server).complete(add_task(a2a_server.engine, 1), result(), seal=seal)
+    add_task(a2a_server.engine, 2)
+    grant(a2a_server, {"mariadb": "MariaDB", "postgres": "PostgreSQL"}[a2a_server.name])
+    a2a_server.define_connection(login=USER, password="change-me")
+    yield a2a_server
+    with a2a_server.engine.begin() as connection:
+        if a2a_server.name == "postgres":
+            connection.execute(text(f"DROP OWNED BY {USER}"))
+        connection.execute(text(f"DROP USER {USER}"))
+
+
+def test_the_documented_user_projects_checks_and_purges(restricted: Site) -> None:
+    arguments = {"task_id": "task", "nrllm_conn_id": restricted.conn_id}
+    assert 4 == NrLlmProjectA2AEventsOperator(**arguments).execute({})["events"]
+    assert {"violations": 0, "late": 0} == NrLlmCheckA2AOperator(**arguments).execute({})
+    with restricted.engine.begin() as connection:
+        connection.execute(delete(run).where(run.c.uid == 1001))
+    assert {"tasks": 1, "events": 3} == NrLlmPurgeA2AOperator(**arguments).execute({})
+
+
+def test_the_documented_user_completes_and_scrubs_only_with_the_grants_for_it(restricted: Site) -> None:
+    with pytest.raises(NrLlmPrivilegeError):
+        hook_of(restricted).complete("task-2", result(), seal=seal)
+    grant(restricted, "Completing and scrubbing")
+    hook = hook_of(restricted)
+    assert "completed" == hook.complete("task-2", result(), seal=seal).state
+    hook.project()
+    assert 2 == hook.scrub("none").tasks
+    assert all(row["payload"] is None for row in rows_of(restricted.engine, event))
