@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from typing import Never
 
-from airflow_provider_nrllm.outcomes import Action, Aftermath, HistoryRow, ObservedOutcome
+from airflow_provider_nrllm.evidence import Action, HistoryRow
+from airflow_provider_nrllm.outcomes import Aftermath, ObservedOutcome
 from airflow_provider_nrllm.readout.shares import Share
 
 
@@ -25,6 +27,10 @@ class EditedMeans(StrEnum):
 
     ANY_CHANGE = "any change"
     OUR_FIELDS = "our fields"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Never:
+        raise ValueError(f"edited_means is {value!r}; expected {' or '.join(map(repr, map(str, cls)))}")
 
 
 class Meaning(StrEnum):

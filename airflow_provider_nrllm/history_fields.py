@@ -17,7 +17,7 @@ from sqlalchemy import BigInteger, Column, MetaData, Table, Text, and_, bindpara
 from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.sql import ColumnElement, Select
 
-from airflow_provider_nrllm.outcomes import Action
+from airflow_provider_nrllm.evidence import Action
 
 _history = Table(
     "sys_history",
@@ -128,7 +128,7 @@ def _is_json(data: ColumnElement[Any]) -> ColumnElement[bool]:
     ``IS JSON`` came with PostgreSQL 16, and before a cast is the only parser: it raises, with the text in its
     message. So the text is reduced as a parser would do it, from the inside out: each string becomes one sign
     and each other value another, then each object or array of these becomes one. JSON is what ends as one sign.
-    See docs/decisions/0007-field-names-without-values.md.
+    See docs/decisions/0004-field-names-without-values.md.
     """
     reduced: ColumnElement[Any] = func.regexp_replace(data, _STRING, _S, "g")
     reduced = func.regexp_replace(reduced, _SCALAR, _V, "g")

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from airflow_provider_nrllm.outcomes import (
-    Edit,
-    Evidence,
-    ObservedOutcome,
-    Target,
-    Write,
-    any_change,
-    outcome_of_run,
-    outcome_of_write,
-)
+from airflow_provider_nrllm.evidence import Evidence, Target, Write
+from airflow_provider_nrllm.outcomes import Edit, ObservedOutcome, any_change, outcome_of_run, outcome_of_write
 
 #: The most rows that are read or written at once: engines limit the parameters of a statement.
 MAX_PAGE_SIZE = 5000

@@ -29,7 +29,8 @@ from sqlalchemy import (
 from sqlalchemy.sql import ColumnElement, Delete, Select
 from sqlalchemy.sql.selectable import CompoundSelect
 
-from airflow_provider_nrllm.outcomes import Action, ExplicitOutcome, ObservedOutcome, Target
+from airflow_provider_nrllm.evidence import Action, Target
+from airflow_provider_nrllm.outcomes import ExplicitOutcome, ObservedOutcome
 from airflow_provider_nrllm.stretches import Stretch
 from airflow_provider_nrllm.tables import event, history, outcome, record_table, run
 

@@ -18,11 +18,12 @@ from airflow_provider_nrllm.edited_audit import (
     meaning_of_aftermath,
     strongest,
 )
+from airflow_provider_nrllm.evidence import Event, Write, target_of
 from airflow_provider_nrllm.history_fields import FIELD_NAMES_TABLE
 from airflow_provider_nrllm.hooks.database import SiteDatabase
 from airflow_provider_nrllm.hooks.evidence import EvidenceReader
 from airflow_provider_nrllm.hooks.field_names import read_field_names
-from airflow_provider_nrllm.outcomes import Aftermath, Event, Write, aftermath, target_of
+from airflow_provider_nrllm.outcomes import Aftermath, aftermath
 from airflow_provider_nrllm.readout.figures import RangeOf
 from airflow_provider_nrllm.readout.groups import Key
 from airflow_provider_nrllm.readout_statements import ReadoutStatements

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from sqlalchemy.engine import Connection
 
 from airflow_provider_nrllm.edited_audit import FieldsByRow, rows_to_read
+from airflow_provider_nrllm.evidence import Evidence, Target, Write
 from airflow_provider_nrllm.history_fields import field_names, fields_by_row
-from airflow_provider_nrllm.outcomes import Aftermath, Evidence, Target, Write, aftermath
+from airflow_provider_nrllm.outcomes import Aftermath, aftermath
 
 
 def field_names_after(

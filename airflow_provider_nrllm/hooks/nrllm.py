@@ -15,21 +15,12 @@ from sqlalchemy.sql import Select
 
 from airflow_provider_nrllm import statements
 from airflow_provider_nrllm.edited_audit import FieldLists, edit_of_our_fields
+from airflow_provider_nrllm.evidence import Event, Write, target_of
 from airflow_provider_nrllm.hooks.catalog import has_index
 from airflow_provider_nrllm.hooks.database import SiteDatabase
 from airflow_provider_nrllm.hooks.evidence import EvidenceReader
 from airflow_provider_nrllm.hooks.field_names import field_names_after
-from airflow_provider_nrllm.outcomes import (
-    Edit,
-    Event,
-    ExplicitOutcome,
-    ObservedOutcome,
-    Run,
-    Write,
-    any_change,
-    settled_at,
-    target_of,
-)
+from airflow_provider_nrllm.outcomes import Edit, ExplicitOutcome, ObservedOutcome, Run, any_change, settled_at
 from airflow_provider_nrllm.pages import Page, SettledRun
 from airflow_provider_nrllm.statements import Key
 from airflow_provider_nrllm.tables import DERIVATION_TABLES

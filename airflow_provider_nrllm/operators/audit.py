@@ -11,7 +11,7 @@ from airflow.providers.common.compat.sdk import BaseOperator, Context
 from airflow_provider_nrllm.edited_audit import AUTOMATIC_FIELDS, RELEASE_FIELDS, FieldLists
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
-from airflow_provider_nrllm.operators.ranges import check_interval, range_of_run
+from airflow_provider_nrllm.operators.intervals import check_interval, partition_of_run
 from airflow_provider_nrllm.pages import checked_page_size
 from airflow_provider_nrllm.partitions import DAY, window_seconds
 from airflow_provider_nrllm.readout.audits import Audit, audit_json, audit_markdown
@@ -83,7 +83,7 @@ class NrLlmEditedAuditOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Look at the edited runs page by page, log the figures and return them."""
-        partition = range_of_run(
+        partition = partition_of_run(
             context, start=self.interval_start, end=self.interval_end, partition_width=self.partition_width
         )
         grouping, window = grouping_of(self.group_by), window_seconds(self.window)

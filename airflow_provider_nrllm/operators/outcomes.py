@@ -14,9 +14,10 @@ from airflow.providers.common.compat.sdk import Asset, BaseOperator, Context
 from airflow_provider_nrllm.edited_audit import AUTOMATIC_FIELDS, RELEASE_FIELDS, EditedMeans, FieldLists
 from airflow_provider_nrllm.exceptions import NrLlmPartitionError
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
+from airflow_provider_nrllm.operators.intervals import check_interval, partition_of_run
 from airflow_provider_nrllm.outcomes import ObservedOutcome
 from airflow_provider_nrllm.pages import checked_page_size
-from airflow_provider_nrllm.partitions import DAY, Partition, between, moment_of, partition_of, window_seconds
+from airflow_provider_nrllm.partitions import DAY, Partition, window_seconds
 
 
 class NrLlmDeriveOutcomesOperator(BaseOperator):
@@ -69,7 +70,7 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         FieldLists.of(release_fields, automatic_fields)
         if not isinstance(partition_width, timedelta) or partition_width <= timedelta(0):
             raise ValueError(f"partition_width is {partition_width!r}; expected a timedelta longer than 0")
-        _check_interval(interval_start, interval_end)
+        check_interval(interval_start, interval_end)
         self.nrllm_conn_id = nrllm_conn_id
         self.window = window
         self.interval_start = interval_start
@@ -136,19 +137,10 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
 
         :raises NrLlmPartitionError: where it is no stretch of time, or not closed yet; not retried
         """
+        partition = partition_of_run(
+            context, start=self.interval_start, end=self.interval_end, partition_width=self.partition_width
+        )
         now = datetime.now(UTC)
-        try:
-            partition = partition_of(
-                arguments=(self.interval_start, self.interval_end),
-                # A run without a logical date has no such keys, and only a partitioned run has the others.
-                data_interval=(context.get("data_interval_start"), context.get("data_interval_end")),
-                partition_date=context.get("partition_date"),
-                partition_key=context.get("partition_key"),
-                partition_width=self.partition_width,
-                now=now,
-            )
-        except ValueError as error:
-            raise NrLlmPartitionError(str(error)) from error
         if partition.end > now:
             raise NrLlmPartitionError(
                 f"The partition {partition} ends after now, {now.isoformat()}; expected an end in the past: what "
@@ -156,16 +148,3 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
                 "needs an offset of -1."
             )
         return partition
-
-
-def _check_interval(start: str | datetime | None, end: str | datetime | None) -> None:
-    """
-    Check ends that are known when the DAG is parsed; a template is checked when it is rendered.
-
-    :raises ValueError: where they are no stretch of time
-    """
-    if any(isinstance(value, str) and "{" in value for value in (start, end)):
-        return
-    moments = moment_of(start, "interval_start"), moment_of(end, "interval_end")
-    if any(moments):
-        between(*moments, "")

@@ -15,7 +15,7 @@ from airflow_provider_nrllm.edited_audit import AUTOMATIC_FIELDS, RELEASE_FIELDS
 from airflow_provider_nrllm.exceptions import NrLlmExtraError
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
-from airflow_provider_nrllm.operators.ranges import check_interval, range_of_run
+from airflow_provider_nrllm.operators.intervals import check_interval, partition_of_run
 from airflow_provider_nrllm.partitions import window_seconds
 from airflow_provider_nrllm.readout.figures import RangeOf, Readout
 from airflow_provider_nrllm.readout.groups import grouping_of
@@ -98,7 +98,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Count, log, write the files, and return the figures."""
         as_html = _page_writer() if self.output_path else None
-        partition = range_of_run(
+        partition = partition_of_run(
             context, start=self.interval_start, end=self.interval_end, partition_width=self.partition_width
         )
         self.log.info("Range %s", partition)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from enum import StrEnum
+from typing import Never
 
 from airflow_provider_nrllm.edited_audit import EditedRuns
 from airflow_provider_nrllm.outcomes import ExplicitOutcome, ObservedOutcome
@@ -22,6 +23,10 @@ class RangeOf(StrEnum):
 
     OUTCOME = "outcome"
     RUN = "run"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Never:
+        raise ValueError(f"range_of is {value!r}; expected {' or '.join(map(repr, map(str, cls)))}")
 
 
 @dataclass(frozen=True, slots=True)

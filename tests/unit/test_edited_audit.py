@@ -19,8 +19,8 @@ from airflow_provider_nrllm.edited_audit import (
     ours,
     strongest,
 )
+from airflow_provider_nrllm.evidence import Action
 from airflow_provider_nrllm.history_fields import fields_by_row
-from airflow_provider_nrllm.outcomes import Action
 
 LISTS = FieldLists()
 HEADER = Ours(frozenset({"header"}))

@@ -1,4 +1,4 @@
-"""The range of time that a readout of an Airflow run is about."""
+"""The stretch of time that an Airflow run is about."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def check_interval(start: End, end: End) -> None:
         between(*moments, "")
 
 
-def range_of_run(context: Context, *, start: End, end: End, partition_width: timedelta) -> Partition:
+def partition_of_run(context: Context, *, start: End, end: End, partition_width: timedelta) -> Partition:
     """
-    Return the range that a run is about. Its end may be in the future: a readout only looks.
+    Return the partition that a run is about; its end may be in the future.
 
     :param context: of the run
     :param start: the operator's ``interval_start``, rendered
