@@ -50,7 +50,7 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         interval_start: str | datetime | None = None,
         interval_end: str | datetime | None = None,
         partition_width: timedelta = timedelta(days=1),
-        page_size: int = 500,
+        page_size: int = 1000,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
