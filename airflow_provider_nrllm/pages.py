@@ -14,6 +14,20 @@ from airflow_provider_nrllm.outcomes import (
     outcome_of_write,
 )
 
+#: The most rows that are read or written at once: engines limit the parameters of a statement.
+MAX_PAGE_SIZE = 5000
+
+
+def checked_page_size(page_size: object) -> int:
+    """
+    Return a page size.
+
+    :raises ValueError: where it is no whole number from 1 to 5000
+    """
+    if not isinstance(page_size, int) or isinstance(page_size, bool) or not 1 <= page_size <= MAX_PAGE_SIZE:
+        raise ValueError(f"page_size is {page_size!r}; expected a whole number from 1 to {MAX_PAGE_SIZE}")
+    return page_size
+
 
 @dataclass(frozen=True, slots=True)
 class SettledRun:

@@ -17,9 +17,7 @@ from sqlalchemy.pool import NullPool
 from airflow_provider_nrllm.exceptions import NrLlmConnectionError, NrLlmPrivilegeError, NrLlmSchemaError
 from airflow_provider_nrllm.hooks.catalog import columns_of
 from airflow_provider_nrllm.hooks.refusals import is_denied, lacks_table_or_column, missing_grant
-
-#: The most rows inserted at once: engines limit the parameters of a statement.
-MAX_PAGE_SIZE = 5000
+from airflow_provider_nrllm.pages import MAX_PAGE_SIZE
 
 
 class Driver(NamedTuple):
@@ -174,6 +172,8 @@ class SiteDatabase:
         options: dict[str, Any] = (
             {"sqlite_begin": sqlite_begin} if engine.dialect.name == "sqlite" else {"isolation_level": isolation_level}
         )
+        # The rows of a page are inserted by one statement.
+        options["insertmanyvalues_page_size"] = MAX_PAGE_SIZE
         try:
             with engine.execution_options(**options).connect() as connection:
                 yield connection

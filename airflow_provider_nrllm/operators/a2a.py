@@ -11,9 +11,7 @@ from airflow.providers.common.compat.sdk import Asset, BaseOperator, Context
 
 from airflow_provider_nrllm.exceptions import NrLlmA2AViolationError
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
-
-#: The most tasks looked up or deleted at once: engines limit the parameters of a statement.
-MAX_PAGE_SIZE = 5000
+from airflow_provider_nrllm.pages import checked_page_size
 
 
 class NrLlmProjectA2AEventsOperator(BaseOperator):
@@ -39,7 +37,7 @@ class NrLlmProjectA2AEventsOperator(BaseOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.nrllm_conn_id = nrllm_conn_id
-        self.page_size = _page_size(page_size)
+        self.page_size = checked_page_size(page_size)
 
     @cached_property
     def hook(self) -> NrLlmA2AHook:
@@ -139,7 +137,7 @@ class NrLlmPurgeA2AOperator(BaseOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.nrllm_conn_id = nrllm_conn_id
-        self.page_size = _page_size(page_size)
+        self.page_size = checked_page_size(page_size)
 
     @cached_property
     def hook(self) -> NrLlmA2AHook:
@@ -160,9 +158,3 @@ def _reported(operator: BaseOperator, context: Context, result: dict[str, Any]) 
         if isinstance(outlet, Asset):
             context["outlet_events"][outlet].extra.update(result)
     return result
-
-
-def _page_size(value: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_PAGE_SIZE:
-        raise ValueError(f"page_size is {value!r}; expected a whole number from 1 to {MAX_PAGE_SIZE}")
-    return value

@@ -12,9 +12,9 @@ from typing import Any
 from airflow.providers.common.compat.sdk import Asset, BaseOperator, Context
 
 from airflow_provider_nrllm.exceptions import NrLlmPartitionError
-from airflow_provider_nrllm.hooks.database import MAX_PAGE_SIZE
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
 from airflow_provider_nrllm.outcomes import ObservedOutcome
+from airflow_provider_nrllm.pages import checked_page_size
 from airflow_provider_nrllm.partitions import DAY, Partition, between, moment_of, partition_of, window_seconds
 
 
@@ -55,8 +55,6 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
     ) -> None:
         super().__init__(**kwargs)
         window_seconds(window)
-        if not isinstance(page_size, int) or isinstance(page_size, bool) or not 1 <= page_size <= MAX_PAGE_SIZE:
-            raise ValueError(f"page_size is {page_size!r}; expected a whole number from 1 to {MAX_PAGE_SIZE}")
         if not isinstance(partition_width, timedelta) or partition_width <= timedelta(0):
             raise ValueError(f"partition_width is {partition_width!r}; expected a timedelta longer than 0")
         _check_interval(interval_start, interval_end)
@@ -65,7 +63,7 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         self.interval_start = interval_start
         self.interval_end = interval_end
         self.partition_width = partition_width
-        self.page_size = page_size
+        self.page_size = checked_page_size(page_size)
 
     @cached_property
     def hook(self) -> NrLlmHook:
