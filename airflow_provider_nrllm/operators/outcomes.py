@@ -58,7 +58,7 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         interval_start: str | datetime | None = None,
         interval_end: str | datetime | None = None,
         partition_width: timedelta = timedelta(days=1),
-        page_size: int = 500,
+        page_size: int = 1000,
         edited_means: str = "any change",
         release_fields: Sequence[str] = RELEASE_FIELDS,
         automatic_fields: Sequence[str] = AUTOMATIC_FIELDS,
