@@ -6,17 +6,19 @@ PYTHON ?= python3
 # Airflow 2.11 knows Python up to 3.12.
 LOWEST_PYTHON ?= $(PYTHON)
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 PIP_INSTALL = pip install --quiet --quiet
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test test-lowest lint format build clean servers
+.PHONY: help demo test test-lowest bench lint format build clean servers
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo         see what became of what AI runs wrote, in a TYPO3 database of SQLite"
 	@echo "make test         all tests, on SQLite and on MariaDB and PostgreSQL servers of their own"
 	@echo "make test-lowest  the same on the oldest Airflow and libraries that are supported"
+	@echo "make bench        how long a derivation takes, on sites of any size: BENCH_ARGS='--runs 100000 --engines mariadb'"
 	@echo "make lint         style and types"
 	@echo "make format       put the code in its format"
 	@echo "make build        wheel and sdist, in dist/"
@@ -30,6 +32,9 @@ test: .venv/test-installed
 
 test-lowest: .venv-lowest/test-installed
 	.venv-lowest/bin/python -m pytest $(PYTEST_ARGS)
+
+bench: .venv/test-installed
+	.venv/bin/python -W ignore -m benchmarks.measure $(BENCH_ARGS)
 
 lint: .venv/test-installed
 	.venv/bin/ruff check
@@ -45,7 +50,7 @@ build: .venv/test-installed
 	.venv/bin/python -m build
 
 clean:
-	rm -rf .venv .venv-lowest .demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest .bench .demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 servers:
 	@PYTHON=$(PYTHON) sh tests/install-servers.sh
@@ -68,12 +73,12 @@ servers:
 # A pip that knows --group is younger than Python 3.11.
 .venv/test-installed: pyproject.toml | .venv/bin/python servers
 	.venv/bin/python -m $(PIP_INSTALL) --upgrade 'pip>=25.1'
-	.venv/bin/python -m $(PIP_INSTALL) --editable '.[mysql,postgres,sqlite]' --group test --group lint
+	.venv/bin/python -m $(PIP_INSTALL) --editable '.[mysql,postgres,sqlite,readout]' --group test --group lint
 	@touch .venv/demo-installed $@
 
 .venv-lowest/test-installed: pyproject.toml tests/lowest.py | .venv-lowest/bin/python servers
 	.venv-lowest/bin/python tests/lowest.py > .venv-lowest/constraints.txt
 	.venv-lowest/bin/python -m $(PIP_INSTALL) --upgrade 'pip>=25.1'
 	.venv-lowest/bin/python -m $(PIP_INSTALL) --constraint .venv-lowest/constraints.txt \
-	  --editable '.[mysql,postgres,sqlite]' --group test
+	  --editable '.[mysql,postgres,sqlite,readout]' --group test
 	@touch $@

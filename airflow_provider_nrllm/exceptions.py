@@ -17,6 +17,10 @@ class NrLlmPrivilegeError(AirflowFailException):
     """The database user lacks a privilege."""
 
 
+class NrLlmExtraError(AirflowFailException):
+    """An extra of the package is not installed."""
+
+
 class NrLlmPartitionError(AirflowFailException):
     """The partition of an Airflow run cannot be derived: it is not closed yet, or it is no time range."""
 

@@ -27,17 +27,24 @@ def get_provider_info() -> dict[str, Any]:
         "hooks": [
             {
                 "integration-name": "nr_llm",
-                "python-modules": ["airflow_provider_nrllm.hooks.nrllm", "airflow_provider_nrllm.hooks.a2a"],
+                "python-modules": [
+                    "airflow_provider_nrllm.hooks.a2a",
+                    "airflow_provider_nrllm.hooks.audit",
+                    "airflow_provider_nrllm.hooks.nrllm",
+                    "airflow_provider_nrllm.hooks.readout",
+                ],
             }
         ],
         "operators": [
             {
                 "integration-name": "nr_llm",
                 "python-modules": [
+                    "airflow_provider_nrllm.operators.a2a",
+                    "airflow_provider_nrllm.operators.audit",
+                    "airflow_provider_nrllm.operators.commands",
                     "airflow_provider_nrllm.operators.outcomes",
                     "airflow_provider_nrllm.operators.purge",
-                    "airflow_provider_nrllm.operators.commands",
-                    "airflow_provider_nrllm.operators.a2a",
+                    "airflow_provider_nrllm.operators.readout",
                 ],
             }
         ],

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from airflow_provider_nrllm.outcomes import (
-    Evidence,
-    ObservedOutcome,
-    Target,
-    Write,
-    outcome_of_run,
-    outcome_of_write,
-)
+from airflow_provider_nrllm.evidence import Evidence, Target, Write
+from airflow_provider_nrllm.outcomes import Edit, ObservedOutcome, any_change, outcome_of_run, outcome_of_write
 
 #: The most rows that are read or written at once: engines limit the parameters of a statement.
 MAX_PAGE_SIZE = 5000
@@ -50,12 +44,14 @@ class Page:
     Some settled runs and the evidence on what they wrote, as one moment of the database had it.
 
     :param reached: how far along the time line the page goes, in Unix seconds
+    :param edit: what counts as an edit
     """
 
     runs: tuple[SettledRun, ...]
     evidence: Mapping[Target, Evidence]
     window: int
     reached: int
+    edit: Edit = any_change
 
     def outcomes(self, now: int) -> dict[str, ObservedOutcome]:
         """
@@ -69,4 +65,4 @@ class Page:
         # ADR-185: looked, and could not tell; so an unreadable write cannot block the queue.
         if write.target is None:
             return ObservedOutcome.UNKNOWN
-        return outcome_of_write(write.event, self.evidence[write.target], window=self.window, now=now)
+        return outcome_of_write(write.event, self.evidence[write.target], window=self.window, now=now, edit=self.edit)

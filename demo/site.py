@@ -318,7 +318,7 @@ def load_case(engine: Engine, case: Mapping[str, Any]) -> None:
     shuffle = random.Random(str(case["name"])).sample
     runs: list[Row] = []
     events: list[Row] = []
-    run_uids = shuffle(range(1, 1000), len(case["runs"]))
+    run_uids = shuffle(range(1, max(1000, 2 * len(case["runs"]))), len(case["runs"]))
     for run_uid, given in zip(run_uids, case["runs"], strict=True):
         runs.append(
             {
@@ -332,7 +332,7 @@ def load_case(engine: Engine, case: Mapping[str, Any]) -> None:
             }
         )
         events.extend(_events_of_run(run_uid, given))
-    for event_uid, row in zip(shuffle(range(1, 10000), len(events)), events, strict=True):
+    for event_uid, row in zip(shuffle(range(1, max(10000, 2 * len(events))), len(events)), events, strict=True):
         row["uid"] = event_uid
     with engine.begin() as connection:
         _insert(connection, run, runs)

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from sqlalchemy.engine import Connection
 
 from airflow_provider_nrllm import statements
-from airflow_provider_nrllm.hooks.catalog import WrittenTables
-from airflow_provider_nrllm.outcomes import (
+from airflow_provider_nrllm.evidence import (
     MISSING,
     OWN_ROW_AGE,
     Event,
@@ -22,6 +21,7 @@ from airflow_provider_nrllm.outcomes import (
     stretch_of_account,
     target_of,
 )
+from airflow_provider_nrllm.hooks.catalog import WrittenTables
 from airflow_provider_nrllm.stretches import Stretch, lacking, merged
 from airflow_provider_nrllm.tables import RECORD_COLUMNS
 

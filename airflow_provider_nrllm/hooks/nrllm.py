@@ -14,18 +14,13 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.sql import Select
 
 from airflow_provider_nrllm import statements
+from airflow_provider_nrllm.edited_audit import FieldLists, edit_of_our_fields
+from airflow_provider_nrllm.evidence import Event, Write, target_of
 from airflow_provider_nrllm.hooks.catalog import has_index
 from airflow_provider_nrllm.hooks.database import SiteDatabase
 from airflow_provider_nrllm.hooks.evidence import EvidenceReader
-from airflow_provider_nrllm.outcomes import (
-    Event,
-    ExplicitOutcome,
-    ObservedOutcome,
-    Run,
-    Write,
-    settled_at,
-    target_of,
-)
+from airflow_provider_nrllm.hooks.field_names import field_names_after
+from airflow_provider_nrllm.outcomes import Edit, ExplicitOutcome, ObservedOutcome, Run, any_change, settled_at
 from airflow_provider_nrllm.pages import Page, SettledRun
 from airflow_provider_nrllm.statements import Key
 from airflow_provider_nrllm.tables import DERIVATION_TABLES
@@ -84,7 +79,9 @@ class NrLlmHook(BaseHook):
             f"Connection {self.nrllm_conn_id!r}: all tables and columns that a derivation needs are there.",
         )
 
-    def pages(self, start: int | None, end: int, *, window: int, page_size: int) -> Iterator[Page]:
+    def pages(
+        self, start: int | None, end: int, *, window: int, page_size: int, our_fields: FieldLists | None = None
+    ) -> Iterator[Page]:
         """
         Yield the settled and unanswered runs of a partition, page by page, with the evidence on what they wrote.
 
@@ -96,6 +93,8 @@ class NrLlmHook(BaseHook):
         :param end: the first second after it, not in the future
         :param window: how long a record is watched after a write, in seconds
         :param page_size: the most runs on a page
+        :param our_fields: None: any change is an edit, as ADR-185 decides; else only a change of a field that the
+            run set, by these lists of fields that are about no text
         """
         evidence = EvidenceReader(window)
         first = 0 if start is None else start
@@ -115,7 +114,11 @@ class NrLlmHook(BaseHook):
                         if first <= run.settled < end
                     ]
                     found = evidence.read(connection, (write for run in runs for write in run.writes))
-                yield Page(tuple(runs), found, window, reached=rows[-1][0] + lag)
+                    edit: Edit = any_change
+                    if our_fields is not None:
+                        written = (write for run in runs for write in run.writes)
+                        edit = edit_of_our_fields(field_names_after(connection, written, found, window), our_fields)
+                yield Page(tuple(runs), found, window, reached=rows[-1][0] + lag, edit=edit)
 
         with self.database.snapshot() as connection:
             hinted = has_index(connection, outcome_table.name, statements.CORRELATION_INDEX)

@@ -10,9 +10,10 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.sql import Select
 
 from airflow_provider_nrllm import statements
+from airflow_provider_nrllm.evidence import Event, Write
 from airflow_provider_nrllm.hooks.catalog import has_index
 from airflow_provider_nrllm.hooks.database import SiteDatabase
-from airflow_provider_nrllm.outcomes import ENDED, Event, Run, Write, settled_at
+from airflow_provider_nrllm.outcomes import ENDED, Run, settled_at
 from airflow_provider_nrllm.purge import AtRisk, at_risk
 from airflow_provider_nrllm.statements import Key
 from airflow_provider_nrllm.tables import event, history, outcome, run
@@ -109,8 +110,8 @@ def deletable(dialect: str, after: Key, limit: int, *, made_before: int, hinted:
         .where(
             run.c.crdate < made_before,
             run.c.status.in_(sorted(ENDED)),
-            statements._after(run.c.crdate, run.c.uid, after),
-            statements._unanswered(dialect, hinted),
+            statements.later_than(run.c.crdate, run.c.uid, after),
+            statements.unanswered(dialect, hinted),
             last_write.is_not(None),
         )
         .order_by(run.c.crdate, run.c.uid)
@@ -129,6 +130,6 @@ def last_write_of(runs: Iterable[int]) -> Select[Any]:
     """The time of each run's last write."""
     return (
         select(event.c.run, func.max(event.c.crdate))
-        .where(event.c.kind == "tool_write", statements._among(event.c.run, runs))
+        .where(event.c.kind == "tool_write", statements.among(event.c.run, runs))
         .group_by(event.c.run)
     )

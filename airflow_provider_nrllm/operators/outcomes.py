@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import Asset, BaseOperator, Context
 
+from airflow_provider_nrllm.edited_audit import AUTOMATIC_FIELDS, RELEASE_FIELDS, EditedMeans, FieldLists
 from airflow_provider_nrllm.exceptions import NrLlmPartitionError
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
+from airflow_provider_nrllm.operators.intervals import check_interval, partition_of_run
 from airflow_provider_nrllm.outcomes import ObservedOutcome
 from airflow_provider_nrllm.pages import checked_page_size
-from airflow_provider_nrllm.partitions import DAY, Partition, between, moment_of, partition_of, window_seconds
+from airflow_provider_nrllm.partitions import DAY, Partition, window_seconds
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -39,6 +41,12 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
     :param interval_end: the end of the partition, not included (templated; a datetime or ISO 8601 text, UTC)
     :param partition_width: how long a partition of a partitioned schedule is
     :param page_size: the most runs read and recorded at once, 1 to 5000
+    :param edited_means: ``any change``, as ADR-185 decides, or ``our fields``: only a change of a field that the
+        run set itself makes it ``edited``, where that cannot be told it is ``unknown``. Outcomes derived in the
+        two ways must not be compared; which one was used is in the result and on the asset. ``our fields`` needs
+        the right to read ``sys_history.history_data``, of which only the names of fields are taken
+    :param release_fields: the fields that release a record; only for ``our fields``
+    :param automatic_fields: the fields TYPO3 changes by itself, ``*`` for any rest of a name; only for ``our fields``
     :raises ValueError: for a window, page size, width or interval that cannot be, when the DAG is parsed
     """
 
@@ -53,20 +61,28 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         interval_start: str | datetime | None = None,
         interval_end: str | datetime | None = None,
         partition_width: timedelta = timedelta(days=1),
-        page_size: int = 500,
+        page_size: int = 1000,
+        edited_means: str = "any change",
+        release_fields: Sequence[str] = RELEASE_FIELDS,
+        automatic_fields: Sequence[str] = AUTOMATIC_FIELDS,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         window_seconds(window)
+        EditedMeans(edited_means)
+        FieldLists.of(release_fields, automatic_fields)
         if not isinstance(partition_width, timedelta) or partition_width <= timedelta(0):
             raise ValueError(f"partition_width is {partition_width!r}; expected a timedelta longer than 0")
-        _check_interval(interval_start, interval_end)
+        check_interval(interval_start, interval_end)
         self.nrllm_conn_id = nrllm_conn_id
         self.window = window
         self.interval_start = interval_start
         self.interval_end = interval_end
         self.partition_width = partition_width
         self.page_size = checked_page_size(page_size)
+        self.edited_means = edited_means
+        self.release_fields = release_fields
+        self.automatic_fields = automatic_fields
 
     @cached_property
     def hook(self) -> NrLlmHook:
@@ -77,11 +93,17 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         """Derive and record the outcomes of the partition, and return the counts."""
         partition = self._partition(context)
         window = window_seconds(self.window)
-        self.log.info("Partition %s; window %d days", partition, window // DAY)
+        self.log.info("Partition %s; window %d days; edited means %s", partition, window // DAY, self.edited_means)
         outcomes: Counter[ObservedOutcome] = Counter()
         unreadable = 0
         written_tables: set[str] = set()
-        pages = self.hook.pages(partition.start_second, partition.end_second, window=window, page_size=self.page_size)
+        pages = self.hook.pages(
+            partition.start_second,
+            partition.end_second,
+            window=window,
+            page_size=self.page_size,
+            our_fields=self._our_fields(),
+        )
         for number, page in enumerate(pages, start=1):
             answers = page.outcomes(int(time.time()))
             recorded = self.hook.record_observed(page.runs, answers)
@@ -97,6 +119,7 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
             "interval_start": partition.start.astimezone(UTC).isoformat() if partition.start else None,
             "interval_end": partition.end.astimezone(UTC).isoformat(),
             "window_days": window // DAY,
+            "edited_means": self.edited_means,
             "runs_answered": outcomes.total(),
             "outcomes": {str(value): outcomes[value] for value in ObservedOutcome},
             "unreadable_writes": unreadable,
@@ -114,25 +137,22 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
 
         return lineage_of(self.nrllm_conn_id, *self._for_lineage)
 
+    def _our_fields(self) -> FieldLists | None:
+        """Return the lists that tell changes of our fields apart, None where any change is an edit."""
+        if EditedMeans(self.edited_means) is EditedMeans.ANY_CHANGE:
+            return None
+        return FieldLists.of(self.release_fields, self.automatic_fields)
+
     def _partition(self, context: Context) -> Partition:
         """
         Return the partition of this run.
 
         :raises NrLlmPartitionError: where it is no stretch of time, or not closed yet; not retried
         """
+        partition = partition_of_run(
+            context, start=self.interval_start, end=self.interval_end, partition_width=self.partition_width
+        )
         now = datetime.now(UTC)
-        try:
-            partition = partition_of(
-                arguments=(self.interval_start, self.interval_end),
-                # A run without a logical date has no such keys, and only a partitioned run has the others.
-                data_interval=(context.get("data_interval_start"), context.get("data_interval_end")),
-                partition_date=context.get("partition_date"),
-                partition_key=context.get("partition_key"),
-                partition_width=self.partition_width,
-                now=now,
-            )
-        except ValueError as error:
-            raise NrLlmPartitionError(str(error)) from error
         if partition.end > now:
             raise NrLlmPartitionError(
                 f"The partition {partition} ends after now, {now.isoformat()}; expected an end in the past: what "
@@ -140,16 +160,3 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
                 "needs an offset of -1."
             )
         return partition
-
-
-def _check_interval(start: str | datetime | None, end: str | datetime | None) -> None:
-    """
-    Check ends that are known when the DAG is parsed; a template is checked when it is rendered.
-
-    :raises ValueError: where they are no stretch of time
-    """
-    if any(isinstance(value, str) and "{" in value for value in (start, end)):
-        return
-    moments = moment_of(start, "interval_start"), moment_of(end, "interval_end")
-    if any(moments):
-        between(*moments, "")

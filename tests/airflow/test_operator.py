@@ -41,6 +41,7 @@ def test_it_returns_plain_counts(site):
         "interval_start": "2026-01-08T00:00:00+00:00",
         "interval_end": "2026-01-09T00:00:00+00:00",
         "window_days": 7,
+        "edited_means": "any change",
         "runs_answered": 2,
         "outcomes": {"accepted_unchanged": 1, "edited": 0, "discarded": 0, "unknown": 1},
         "unreadable_writes": 1,

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_nrllm.outcomes import (
+from airflow_provider_nrllm.evidence import (
     LIVE,
     MISSING,
     OWN_ROW_AGE,
-    PROMPTLY,
     Event,
     Evidence,
     History,
     HistoryRow,
-    ObservedOutcome,
     Record,
-    Run,
     Target,
     Write,
     machine_rows,
-    outcome_of_run,
-    outcome_of_write,
     record_of,
-    settled_at,
     target_of,
 )
+from airflow_provider_nrllm.outcomes import PROMPTLY, ObservedOutcome, Run, outcome_of_run, outcome_of_write, settled_at
 
 ACCEPTED, EDITED, DISCARDED, UNKNOWN = (
     ObservedOutcome.ACCEPTED_UNCHANGED,

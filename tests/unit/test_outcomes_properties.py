@@ -7,19 +7,12 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_provider_nrllm.evidence import LIVE, MISSING, Event, Evidence, History, HistoryRow, Record, Write
 from airflow_provider_nrllm.outcomes import (
-    LIVE,
-    MISSING,
     PRECEDENCE,
     PROMPTLY,
-    Event,
-    Evidence,
-    History,
-    HistoryRow,
     ObservedOutcome,
-    Record,
     Run,
-    Write,
     outcome_of_run,
     outcome_of_write,
     settled_at,

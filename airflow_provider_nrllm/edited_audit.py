@@ -1,0 +1,263 @@
+"""
+How much of EDITED is about our text: what the later rows of a record's history changed. Pure.
+
+ADR-185 says that EDITED over-reports: it counts any human change of the record. Here a change counts by the
+names of the fields it changed and of those our own write had set; values are never known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Never
+
+from airflow_provider_nrllm.evidence import Action, HistoryRow
+from airflow_provider_nrllm.outcomes import Aftermath, ObservedOutcome
+from airflow_provider_nrllm.readout.shares import Share
+
+
+class EditedMeans(StrEnum):
+    """
+    What makes a run ``edited`` when it is derived.
+
+    ADR-185 decides for any change. Outcomes derived in the two ways must not be compared.
+    """
+
+    ANY_CHANGE = "any change"
+    OUR_FIELDS = "our fields"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Never:
+        raise ValueError(f"edited_means is {value!r}; expected {' or '.join(map(repr, map(str, cls)))}")
+
+
+class Meaning(StrEnum):
+    """What a human change of a written record is to our text."""
+
+    OUR_TEXT = "our_text"
+    CANNOT_BE_TOLD = "cannot_be_told"
+    BESIDE = "beside"
+    RELEASE = "release"
+    MOVE = "move"
+    RESTORE = "restore"
+    NO_CHANGE = "no_change"
+
+    @property
+    def words(self) -> str:
+        """The meaning as a reader knows it."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    Meaning.OUR_TEXT: "edit of our text",
+    Meaning.CANNOT_BE_TOLD: "cannot be told",
+    Meaning.BESIDE: "edit beside our text",
+    Meaning.RELEASE: "release",
+    Meaning.MOVE: "move",
+    Meaning.RESTORE: "restore",
+    Meaning.NO_CHANGE: "no change",
+}
+
+#: One meaning a run: the first of these that any change of any record it wrote has. What cannot be told
+#: may be an edit of our text, so only a proven one outranks it, as ``unknown`` outranks ``accepted_unchanged``.
+STRENGTH = tuple(Meaning)
+
+#: What makes a record visible, or hides it.
+RELEASE_FIELDS = ("hidden", "starttime", "endtime")
+
+#: What TYPO3 changes by itself when a form is saved. The first save of a record turns the ``fe_group`` of
+#: '0' or NULL that it was made with into ''. ``*`` stands for any rest of a name.
+AUTOMATIC_FIELDS = (
+    "l10n_diffsource",
+    "l18n_diffsource",
+    "l10n_state",
+    "fe_group",
+    "t3ver_*",
+    "tstamp",
+    "SYS_LASTCHANGED",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldLists:
+    """Which fields are about no text."""
+
+    release: tuple[str, ...] = RELEASE_FIELDS
+    automatic: tuple[str, ...] = AUTOMATIC_FIELDS
+
+    @classmethod
+    def of(cls, release: Sequence[str], automatic: Sequence[str]) -> FieldLists:
+        """
+        Return the lists that an operator's arguments give.
+
+        :raises ValueError: unless both are lists of texts
+        """
+        for name, fields in (("release_fields", release), ("automatic_fields", automatic)):
+            if isinstance(fields, str) or not all(isinstance(field, str) for field in fields):
+                raise ValueError(f"{name} is {fields!r}; expected a list of field names")
+        return cls(tuple(release), tuple(automatic))
+
+    def text(self, fields: Iterable[str]) -> frozenset[str]:
+        """Return the fields that are on neither list."""
+        return frozenset(f for f in fields if not _on(self.release, f) and not _on(self.automatic, f))
+
+    def releases(self, fields: Iterable[str]) -> bool:
+        """Whether one of the fields releases a record."""
+        return any(_on(self.release, name) for name in fields)
+
+
+def _on(patterns: Iterable[str], name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """
+    One row of a record's history, by what it did and which fields it names.
+
+    :param action: TYPO3's actiontype
+    :param fields: the names of the fields it changed; None where they cannot be read
+    """
+
+    action: int
+    fields: frozenset[str] | None = frozenset()
+
+
+#: The actions whose rows are read for field names; what the others did needs none.
+NAMES_FIELDS = frozenset({Action.ADD, Action.MODIFY, Action.PUBLISH})
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """
+    The fields that a write set, by its own history rows.
+
+    :param fields: their names; None where every field of the record is ours, since the write created it
+    :param known: False where the own rows are trimmed, cannot be read, or name no field
+    """
+
+    fields: frozenset[str] | None = frozenset()
+    known: bool = True
+
+    def among(self, fields: frozenset[str]) -> bool:
+        """Whether one of the fields is ours."""
+        return bool(fields) if self.fields is None else bool(self.fields & fields)
+
+
+def ours(own: Iterable[Change]) -> Ours:
+    """Return the fields that a write set, by the rows it made itself."""
+    own = list(own)
+    if any(change.action == Action.ADD for change in own):
+        return Ours(fields=None)
+    if any(change.action in NAMES_FIELDS and change.fields is None for change in own):
+        return Ours(known=False)
+    if any(change.action in (Action.MOVE, Action.DELETE, Action.UNDELETE) for change in own):
+        return Ours(frozenset().union(*(change.fields or frozenset() for change in own)))
+    fields = frozenset[str]().union(*(change.fields or frozenset() for change in own))
+    return Ours(fields, known=bool(fields))
+
+
+def meaning_of_change(change: Change, write: Ours, lists: FieldLists, *, undoes_deletion: bool = False) -> Meaning:
+    """
+    Return what one human change is to the text of a write.
+
+    :param change: a later row of the record that the write names
+    :param write: the fields the write set
+    :param lists: the fields that are about no text
+    :param undoes_deletion: whether the write deleted the record, so that to restore it is to undo the write
+    """
+    if change.action == Action.MOVE:
+        return Meaning.MOVE
+    if change.action in (Action.DELETE, Action.UNDELETE):
+        return Meaning.OUR_TEXT if undoes_deletion else Meaning.RESTORE
+    if change.action == Action.STAGECHANGE:
+        # Of a workspace's draft: it changes t3ver_stage and nothing else.
+        return Meaning.NO_CHANGE
+    if change.action not in NAMES_FIELDS or change.fields is None:
+        return Meaning.CANNOT_BE_TOLD
+    text = lists.text(change.fields)
+    if not text:
+        # To publish what changes no text is to release it, whether or not the row names fields.
+        released = change.action == Action.PUBLISH or lists.releases(change.fields)
+        return Meaning.RELEASE if released else Meaning.NO_CHANGE
+    if not write.known:
+        return Meaning.CANNOT_BE_TOLD
+    return Meaning.OUR_TEXT if write.among(text) else Meaning.BESIDE
+
+
+#: The field names of history rows by their uid; a row that is not there names none that can be read.
+FieldsByRow = Mapping[int, frozenset[str] | None]
+
+
+def rows_to_read(seen: Aftermath) -> Iterator[int]:
+    """Yield the uids of the history rows whose field names tell what the later rows are."""
+    if seen.later:
+        yield from (row.uid for row in (*seen.own, *seen.later) if row.action in NAMES_FIELDS)
+
+
+def meaning_of_aftermath(seen: Aftermath, fields: FieldsByRow, lists: FieldLists) -> Meaning | None:
+    """
+    Return what the later rows of a record are to the text of a write, the strongest; None without any.
+
+    :param seen: what happened after the write
+    :param fields: of the rows that :func:`rows_to_read` yields
+    :param lists: the fields that are about no text
+    """
+    if not seen.later:
+        return None
+    write = ours(_change(row, fields) for row in seen.own)
+    return strongest(
+        meaning_of_change(_change(row, fields), write, lists, undoes_deletion=seen.deleted_already)
+        for row in seen.later
+    )
+
+
+def _change(row: HistoryRow, fields: FieldsByRow) -> Change:
+    return Change(row.action, fields.get(row.uid) if row.action in NAMES_FIELDS else frozenset())
+
+
+def edit_of_our_fields(fields: FieldsByRow, lists: FieldLists) -> Callable[[Aftermath], ObservedOutcome | None]:
+    """
+    Return what counts as an edit where ``edited_means`` is "our fields": only an edit of our text.
+
+    A release, no change, a move, a restore, and an edit beside our text then do not make a run ``edited``.
+
+    Where that cannot be told, the outcome is ``unknown``: asked, and it could not be told (ADR-176).
+    """
+
+    def edit(seen: Aftermath) -> ObservedOutcome | None:
+        meaning = meaning_of_aftermath(seen, fields, lists)
+        if meaning is Meaning.OUR_TEXT:
+            return ObservedOutcome.EDITED
+        return ObservedOutcome.UNKNOWN if meaning is Meaning.CANNOT_BE_TOLD else None
+
+    return edit
+
+
+def strongest(meanings: Iterable[Meaning]) -> Meaning:
+    """Return the one meaning that counts; without any, it cannot be told."""
+    return min(meanings, key=STRENGTH.index, default=Meaning.CANNOT_BE_TOLD)
+
+
+@dataclass(frozen=True, slots=True)
+class EditedRuns:
+    """The runs answered ``edited``, by what their edits are to our text."""
+
+    counts: Mapping[Meaning, int]
+
+    @property
+    def total(self) -> int:
+        """How many runs were looked at."""
+        return sum(self.counts.values())
+
+    def share(self, meaning: Meaning) -> Share:
+        """Return the share of one meaning among all of them."""
+        return Share(self.counts.get(meaning, 0), self.total)
+
+    @property
+    def over_report(self) -> Share:
+        """The share that would not be EDITED if only changes of our fields counted; what cannot be told does."""
+        kept = sum(self.counts.get(meaning, 0) for meaning in (Meaning.OUR_TEXT, Meaning.CANNOT_BE_TOLD))
+        return Share(self.total - kept, self.total)

@@ -1,0 +1,102 @@
+"""NrLlmEditedAuditOperator: how much of EDITED is about the text that runs wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from airflow.providers.common.compat.sdk import BaseOperator, Context
+
+from airflow_provider_nrllm.edited_audit import AUTOMATIC_FIELDS, RELEASE_FIELDS, FieldLists
+from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
+from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
+from airflow_provider_nrllm.operators.intervals import check_interval, partition_of_run
+from airflow_provider_nrllm.pages import checked_page_size
+from airflow_provider_nrllm.partitions import DAY, window_seconds
+from airflow_provider_nrllm.readout.audits import Audit, audit_json, audit_markdown
+from airflow_provider_nrllm.readout.figures import RangeOf
+from airflow_provider_nrllm.readout.groups import grouping_of
+from airflow_provider_nrllm.readout.plain import XCOM_GROUPS
+
+
+class NrLlmEditedAuditOperator(BaseOperator):
+    """
+    Tell which of the runs answered ``edited`` would not be, if only changes of fields that the run set counted.
+
+    ADR-185 says that EDITED over-reports; this measures by how much. Changes no outcome row and writes nothing.
+    Only the names of fields are read, never values: the database takes them out. No user id, no approval.
+    Safe to repeat; where history was trimmed since, more of it cannot be told.
+
+    Returns for each group, at most 200 of them, how many edited runs are an edit of our text, beside it, a
+    release, a move, a restore, no change, or cannot be told, each with its share and its 95 % interval.
+
+    :param nrllm_conn_id: the Airflow connection to the TYPO3 database; its user needs the right to read
+        ``sys_history.history_data``
+    :param group_by: as of :class:`~airflow_provider_nrllm.operators.readout.NrLlmOutcomeReadoutOperator`
+    :param range_of: ``outcome``: when the outcome was recorded has to be in the range; ``run``: when the run was
+        made
+    :param interval_start: the start of the range, included (templated; a datetime or ISO 8601 text, UTC)
+    :param interval_end: the end of the range, not included (templated; a datetime or ISO 8601 text, UTC)
+    :param partition_width: how long a partition of a partitioned schedule is
+    :param window: the window the outcomes were derived with: whole days or a timedelta, at least 1 day
+    :param release_fields: the fields that release a record
+    :param automatic_fields: the fields TYPO3 changes by itself; ``*`` stands for any rest of a name
+    :param page_size: the most runs looked at at once, 1 to 5000
+    :raises ValueError: for an argument that cannot be, when the DAG is parsed
+    """
+
+    template_fields: Sequence[str] = ("nrllm_conn_id", "interval_start", "interval_end")
+    ui_color = "#d7ebf7"
+
+    def __init__(
+        self,
+        *,
+        nrllm_conn_id: str = NrLlmEditedAuditHook.default_conn_name,
+        group_by: str | Sequence[str] = "served_model",
+        range_of: str = "outcome",
+        interval_start: str | datetime | None = None,
+        interval_end: str | datetime | None = None,
+        partition_width: timedelta = timedelta(days=1),
+        window: int | timedelta = 7,
+        release_fields: Sequence[str] = RELEASE_FIELDS,
+        automatic_fields: Sequence[str] = AUTOMATIC_FIELDS,
+        page_size: int = 500,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        grouping_of(group_by)
+        RangeOf(range_of)
+        window_seconds(window)
+        FieldLists.of(release_fields, automatic_fields)
+        check_interval(interval_start, interval_end)
+        self.nrllm_conn_id = nrllm_conn_id
+        self.group_by = group_by
+        self.range_of = range_of
+        self.interval_start = interval_start
+        self.interval_end = interval_end
+        self.partition_width = partition_width
+        self.window = window
+        self.release_fields = release_fields
+        self.automatic_fields = automatic_fields
+        self.page_size = checked_page_size(page_size)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Look at the edited runs page by page, log the figures and return them."""
+        partition = partition_of_run(
+            context, start=self.interval_start, end=self.interval_end, partition_width=self.partition_width
+        )
+        grouping, window = grouping_of(self.group_by), window_seconds(self.window)
+        self.log.info("Range %s; window %d days", partition, window // DAY)
+        edited = NrLlmEditedAuditHook(self.nrllm_conn_id).edited_by_group(
+            partition.start_second,
+            partition.end_second,
+            keys_of=lambda ids: NrLlmReadoutHook(self.nrllm_conn_id).keys_of(ids, grouping),
+            window=window,
+            lists=FieldLists.of(self.release_fields, self.automatic_fields),
+            range_of=RangeOf(self.range_of),
+            page_size=self.page_size,
+        )
+        audit = Audit(partition.start_second, partition.end_second, RangeOf(self.range_of), grouping, edited)
+        self.log.info("Audit of EDITED\n%s", audit_markdown(audit, XCOM_GROUPS))
+        return {**audit_json(audit, XCOM_GROUPS), "window_days": window // DAY}

@@ -1,0 +1,48 @@
+"""The stretch of time that an Airflow run is about."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from airflow.providers.common.compat.sdk import Context
+
+from airflow_provider_nrllm.exceptions import NrLlmPartitionError
+from airflow_provider_nrllm.partitions import Partition, between, moment_of, partition_of
+
+End = str | datetime | None
+
+
+def check_interval(start: End, end: End) -> None:
+    """
+    Check ends that are known when the DAG is parsed; a template is checked when it is rendered.
+
+    :raises ValueError: where they are no stretch of time
+    """
+    if any(isinstance(value, str) and "{" in value for value in (start, end)):
+        return
+    moments = moment_of(start, "interval_start"), moment_of(end, "interval_end")
+    if any(moments):
+        between(*moments, "")
+
+
+def partition_of_run(context: Context, *, start: End, end: End, partition_width: timedelta) -> Partition:
+    """
+    Return the partition that a run is about; its end may be in the future.
+
+    :param context: of the run
+    :param start: the operator's ``interval_start``, rendered
+    :param end: the operator's ``interval_end``, rendered
+    :param partition_width: how long a partition of a partitioned schedule is
+    :raises NrLlmPartitionError: where it is no stretch of time; not retried
+    """
+    try:
+        return partition_of(
+            arguments=(start, end),
+            data_interval=(context.get("data_interval_start"), context.get("data_interval_end")),
+            partition_date=context.get("partition_date"),
+            partition_key=context.get("partition_key"),
+            partition_width=partition_width,
+            now=datetime.now(UTC),
+        )
+    except ValueError as error:
+        raise NrLlmPartitionError(str(error)) from error

@@ -1,0 +1,163 @@
+"""NrLlmOutcomeReadoutOperator: explicit and observed outcomes by model, each source for itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from airflow.providers.common.compat.sdk import BaseOperator, Context, ObjectStoragePath
+
+from airflow_provider_nrllm.edited_audit import AUTOMATIC_FIELDS, RELEASE_FIELDS, FieldLists
+from airflow_provider_nrllm.exceptions import NrLlmExtraError
+from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
+from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
+from airflow_provider_nrllm.operators.intervals import check_interval, partition_of_run
+from airflow_provider_nrllm.partitions import window_seconds
+from airflow_provider_nrllm.readout.figures import RangeOf, Readout
+from airflow_provider_nrllm.readout.groups import grouping_of
+from airflow_provider_nrllm.readout.markdown import as_markdown
+from airflow_provider_nrllm.readout.plain import XCOM_GROUPS, as_csv, as_json
+
+
+class NrLlmOutcomeReadoutOperator(BaseOperator):
+    """
+    Read how outcomes are spread over models, configurations and the like, each source for itself (ADR-176).
+
+    Returns the figures as plain JSON, at most 200 groups of them, and logs them as Markdown. With ``output_path`` it
+    also writes ``outcomes.json``, ``outcomes.csv`` and ``outcomes.html`` with all groups. Makes no
+    recommendation. Writes nothing into the database, reads no record content, user id or approval; safe to
+    repeat: it overwrites its files.
+
+    The range is ``interval_start`` and ``interval_end``; else the run's data interval, if it has width; else its
+    partition; else all before now.
+
+    :param nrllm_conn_id: the Airflow connection to the TYPO3 database
+    :param group_by: one of ``served_model``, ``requested_model``, ``response_model``, ``configuration``,
+        ``served_configuration``, ``routing_mode``, ``source_extension``, ``operation``, or two of them: an arm
+    :param range_of: ``outcome``: when the outcome was recorded has to be in the range; ``run``: when the run was
+        made, which leaves out ratings without a run
+    :param interval_start: the start of the range, included (templated; a datetime or ISO 8601 text, UTC)
+    :param interval_end: the end of the range, not included (templated; a datetime or ISO 8601 text, UTC)
+    :param partition_width: how long a partition of a partitioned schedule is
+    :param output_path: the directory to write the files to: a local path, a URL such as ``s3://conn_id@bucket/key``,
+        or an ``ObjectStoragePath`` (templated); needs the extra ``readout``
+    :param edited_audit: whether to look also at how much of EDITED is about the text that runs wrote (ADR-185);
+        needs the right to read ``sys_history.history_data``
+    :param window: the window the outcomes were derived with: whole days or a timedelta; only for the audit
+    :param release_fields: the fields that release a record; only for the audit
+    :param automatic_fields: the fields TYPO3 changes by itself, ``*`` for any rest of a name; only for the audit
+    :raises ValueError: for an argument that cannot be, when the DAG is parsed
+    """
+
+    template_fields: Sequence[str] = ("nrllm_conn_id", "interval_start", "interval_end", "output_path")
+    ui_color = "#d7ebf7"
+
+    def __init__(
+        self,
+        *,
+        nrllm_conn_id: str = NrLlmReadoutHook.default_conn_name,
+        group_by: str | Sequence[str] = "served_model",
+        range_of: str = "outcome",
+        interval_start: str | datetime | None = None,
+        interval_end: str | datetime | None = None,
+        partition_width: timedelta = timedelta(days=1),
+        output_path: str | ObjectStoragePath | None = None,
+        edited_audit: bool = False,
+        window: int | timedelta = 7,
+        release_fields: Sequence[str] = RELEASE_FIELDS,
+        automatic_fields: Sequence[str] = AUTOMATIC_FIELDS,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        grouping_of(group_by)
+        RangeOf(range_of)
+        window_seconds(window)
+        FieldLists.of(release_fields, automatic_fields)
+        check_interval(interval_start, interval_end)
+        self.nrllm_conn_id = nrllm_conn_id
+        self.group_by = group_by
+        self.range_of = range_of
+        self.interval_start = interval_start
+        self.interval_end = interval_end
+        self.partition_width = partition_width
+        self.output_path = output_path
+        self.edited_audit = edited_audit
+        self.window = window
+        self.release_fields = release_fields
+        self.automatic_fields = automatic_fields
+
+    @cached_property
+    def hook(self) -> NrLlmReadoutHook:
+        """The hook that counts."""
+        return NrLlmReadoutHook(self.nrllm_conn_id)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Count, log, write the files, and return the figures."""
+        as_html = _page_writer() if self.output_path else None
+        partition = partition_of_run(
+            context, start=self.interval_start, end=self.interval_end, partition_width=self.partition_width
+        )
+        self.log.info("Range %s", partition)
+        readout = self.hook.readout(
+            partition.start_second,
+            partition.end_second,
+            grouping=grouping_of(self.group_by),
+            range_of=RangeOf(self.range_of),
+        )
+        if self.edited_audit:
+            readout = self._audited(readout)
+        self.log.info("Readout\n%s", as_markdown(readout, XCOM_GROUPS))
+        files = list(self._write(readout, as_html)) if as_html else []
+        return {**as_json(readout, XCOM_GROUPS), "files": files}
+
+    def _audited(self, readout: Readout) -> Readout:
+        """Return the readout with what the edits of its edited runs are."""
+        edited = NrLlmEditedAuditHook(self.nrllm_conn_id).edited_by_group(
+            readout.start,
+            readout.end,
+            keys_of=lambda ids: self.hook.keys_of(ids, readout.grouping),
+            window=window_seconds(self.window),
+            lists=FieldLists.of(self.release_fields, self.automatic_fields),
+            range_of=readout.range_of,
+        )
+        groups = tuple(replace(group, edited=edited.get(group.key)) for group in readout.groups)
+        return replace(readout, groups=groups, audited=True)
+
+    def _write(self, readout: Readout, as_html: Callable[[Readout], str]) -> Iterator[str]:
+        """Write the files and yield where they are."""
+        directory = (
+            self.output_path
+            if isinstance(self.output_path, ObjectStoragePath)
+            else ObjectStoragePath(str(self.output_path))
+        )
+        directory.mkdir(parents=True, exist_ok=True)
+        contents: Mapping[str, str] = {
+            "outcomes.json": json.dumps(as_json(readout), ensure_ascii=False, indent=1) + "\n",
+            "outcomes.csv": as_csv(readout),
+            "outcomes.html": as_html(readout),
+        }
+        for name, text in contents.items():
+            path = directory / name
+            path.write_bytes(text.encode("utf-8"))
+            self.log.info("Written: %s", path)
+            yield str(path)
+
+
+def _page_writer() -> Callable[[Readout], str]:
+    """
+    Return what writes the page.
+
+    :raises NrLlmExtraError: where the extra is not installed
+    """
+    try:
+        from airflow_provider_nrllm.readout.page import as_html
+    except ImportError as error:
+        raise NrLlmExtraError(
+            f"The HTML page of a readout cannot be drawn: {error}. Expected Jinja and Matplotlib: "
+            "pip install 'airflow-provider-nrllm[readout]', or leave out the argument output_path."
+        ) from error
+    return as_html

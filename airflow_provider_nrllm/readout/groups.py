@@ -1,0 +1,95 @@
+"""By what outcomes are grouped, and what a group is called. Pure."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Dimension(StrEnum):
+    """
+    What telemetry says of a call, by which outcomes can be grouped. There is none by person (ADR-176).
+
+    The value is what an operator's argument says.
+    """
+
+    SERVED_MODEL = "served_model"
+    REQUESTED_MODEL = "requested_model"
+    RESPONSE_MODEL = "response_model"
+    CONFIGURATION = "configuration"
+    SERVED_CONFIGURATION = "served_configuration"
+    ROUTING_MODE = "routing_mode"
+    SOURCE_EXTENSION = "source_extension"
+    OPERATION = "operation"
+
+    @property
+    def words(self) -> str:
+        """The dimension as a reader knows it."""
+        return self.value.replace("_", " ")
+
+    @property
+    def empty_name(self) -> str | None:
+        """What '' in telemetry stands for; None where it stands for nothing: an old row, or a failed call."""
+        return "no automatic selection" if self is Dimension.ROUTING_MODE else None
+
+
+class Kind(StrEnum):
+    """What a group holds: one name, or correlation ids that cannot be counted under one."""
+
+    NAMED = "named"
+    SEVERAL = "several"
+    NOT_RECORDED = "not recorded"
+    NO_TELEMETRY = "no telemetry"
+
+
+class Label(NamedTuple):
+    """What a group is called in one dimension; ``name`` is empty unless it is ``named``."""
+
+    kind: Kind
+    name: str = ""
+
+    def text(self, dimension: Dimension) -> str:
+        """Return the label in words."""
+        if self.kind is Kind.SEVERAL:
+            return f"several {dimension.words}s"
+        if self.kind is Kind.NAMED:
+            return self.name or dimension.empty_name or ""
+        return str(self.kind)
+
+
+#: One label, or two for an arm.
+Key = tuple[Label, ...]
+
+
+def grouping_of(group_by: str | Sequence[str]) -> tuple[Dimension, ...]:
+    """
+    Return the dimensions that an operator's argument names.
+
+    :param group_by: one of :class:`Dimension`, or two different ones: an arm
+    :raises ValueError: for anything else
+    """
+    names = [group_by] if isinstance(group_by, str) else list(group_by)
+    known = [str(dimension) for dimension in Dimension]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(f"group_by names {unknown[0]!r}; expected one or two of {', '.join(known)}")
+    if not 1 <= len(names) <= 2 or len(set(names)) < len(names):
+        raise ValueError(f"group_by is {group_by!r}; expected one dimension or two different ones")
+    return tuple(Dimension(name) for name in names)
+
+
+def label_text(key: Key, grouping: Sequence[Dimension]) -> str:
+    """Return what a group is called, in words."""
+    return " · ".join(label.text(dimension) for label, dimension in zip(key, grouping, strict=True))
+
+
+def readable(text: str) -> str:
+    """Return a text on one line, without what controls a terminal, turns text around, or no XML may hold."""
+    return "".join("\N{REPLACEMENT CHARACTER}" if _moves_text(char) else char for char in text)
+
+
+def _moves_text(char: str) -> bool:
+    turns = "\u202a" <= char <= "\u202e" or "\u2066" <= char <= "\u2069"
+    return turns or unicodedata.category(char) in ("Cc", "Cs", "Cn", "Zl", "Zp")

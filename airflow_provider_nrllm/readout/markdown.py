@@ -1,0 +1,63 @@
+"""A readout as Markdown, for the log of a task. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from airflow_provider_nrllm.readout.figures import Group, Readout
+from airflow_provider_nrllm.readout.groups import readable
+from airflow_provider_nrllm.readout.plain import NO_RECOMMENDATION
+from airflow_provider_nrllm.readout.tables import Table, by_words, tables_of
+
+
+def as_markdown(readout: Readout, limit: int) -> str:
+    """
+    Return the readout as Markdown.
+
+    :param limit: the most groups; how many were left out is said
+    """
+    groups = readout.groups[:limit]
+    return "\n".join(_lines(readout, groups))
+
+
+def _lines(readout: Readout, groups: Sequence[Group]) -> Iterator[str]:
+    yield f"# Outcomes by {by_words(readout.grouping)}"
+    yield ""
+    yield f"Range: {readout.in_words}."
+    if readout.without_run:
+        yield f"In no range of this kind: {readout.without_run} ratings without a run."
+    if len(groups) < len(readout.groups):
+        yield f"Left out here: {len(readout.groups) - len(groups)} smaller groups."
+    for table in tables_of(readout, groups):
+        yield ""
+        yield from table_lines(table)
+    yield ""
+    yield NO_RECOMMENDATION
+
+
+def table_lines(table: Table) -> Iterator[str]:
+    """Yield the lines of one table."""
+    yield f"## {table.title}"
+    yield ""
+    yield readable(table.caption)
+    yield ""
+    if not table.rows:
+        yield "None."
+        return
+    yield "| " + " | ".join(table.head) + " |"
+    yield "| --- |" + " ---: |" * (len(table.head) - 1)
+    for name, cells in table.rows:
+        yield "| " + " | ".join([code(name), *cells]) + " |"
+
+
+def code(name: str) -> str:
+    """
+    Return a name as a code span of a table's cell, whatever it is made of.
+
+    Names are data: they must not begin a line of a log, nor be read as Markdown or HTML.
+    """
+    plain = readable(name) or " "
+    fence = "`" * (max((len(run) for run in re.findall("`+", plain)), default=0) + 1)
+    space = " " if plain[0] == "`" or plain[-1] == "`" else ""
+    return f"{fence}{space}{plain}{space}{fence}".replace("|", "\\|")

@@ -1,0 +1,207 @@
+"""A readout as plain JSON and as CSV, for programs. Pure."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from airflow_provider_nrllm.edited_audit import EditedRuns, Meaning
+from airflow_provider_nrllm.outcomes import ExplicitOutcome, ObservedOutcome
+from airflow_provider_nrllm.readout.figures import (
+    Comparisons,
+    Group,
+    RangeOf,
+    Readout,
+    Usage,
+    explicit_comparisons,
+    observed_comparisons,
+    utc,
+)
+from airflow_provider_nrllm.readout.groups import Key
+from airflow_provider_nrllm.readout.shares import Difference, Share
+
+#: The most groups of an XCom.
+XCOM_GROUPS = 200
+
+#: The most days of an XCom: the last ones.
+XCOM_DAYS = 366
+
+#: Said with every readout (ADR-176: no promotion rule).
+NO_RECOMMENDATION = (
+    "This readout makes no recommendation: it shows counts, shares and how sure they are, and never says which "
+    "model or configuration to use. The groups were not assigned at random, and explicit and observed outcomes "
+    "measure different things: no figure here is made of both."
+)
+
+
+def as_json(readout: Readout, limit: int | None = None) -> dict[str, Any]:
+    """
+    Return the readout as JSON values: text, numbers, lists, objects and null.
+
+    :param limit: the most groups, and with it the last :data:`XCOM_DAYS` days; how many were left out is said
+    """
+    groups = readout.groups if limit is None else readout.groups[:limit]
+    days = readout.days if limit is None else readout.days[-XCOM_DAYS:]
+    return {
+        "note": NO_RECOMMENDATION,
+        "range": range_json(readout.start, readout.end, readout.range_of),
+        "ratings_without_run": readout.without_run,
+        "grouping": [str(dimension) for dimension in readout.grouping],
+        "groups": [_group(group) for group in groups],
+        "groups_left_out": len(readout.groups) - len(groups),
+        "explicit": {
+            "groups": [{**key_json(g.key), **_explicit(g)} for g in groups if g.explicit.total],
+            "compared": _comparisons(explicit_comparisons(readout.groups), groups),
+        },
+        "observed": {
+            "groups": [{**key_json(g.key), **_observed(g)} for g in groups if g.observed.total],
+            "compared": _comparisons(observed_comparisons(readout.groups), groups),
+        },
+        "days": [
+            {
+                "day": day.day.isoformat(),
+                "explicit": _counts(day.explicit.counts, ExplicitOutcome),
+                "observed": _counts(day.observed.counts, ObservedOutcome),
+            }
+            for day in days
+        ],
+        "days_left_out": len(readout.days) - len(days),
+    }
+
+
+def range_json(start: int | None, end: int, range_of: RangeOf) -> dict[str, Any]:
+    """Return a range as JSON values."""
+    return {"start": None if start is None else utc(start), "end": utc(end), "of": str(range_of)}
+
+
+def key_json(key: Key) -> dict[str, Any]:
+    return {"group": [{"kind": str(label.kind), "name": label.name} for label in key]}
+
+
+def _group(group: Group) -> dict[str, Any]:
+    return {
+        **key_json(group.key),
+        "rated": group.explicit.total,
+        "observed": group.observed.total,
+        **_usage(group.usage),
+    }
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "calls": usage.calls,
+        "cost": {
+            "sum": round(usage.cost, 8) if usage.cost_known else None,
+            "per_call": _rounded(usage.cost_per_call, 8),
+            "known_of_calls": usage.cost_known,
+        },
+        "latency_ms": {
+            "per_call": _rounded(usage.latency_per_call, 1),
+            "known_of_calls": usage.latency_known,
+        },
+    }
+
+
+def _explicit(group: Group) -> dict[str, Any]:
+    return {
+        "ratings": group.explicit.total,
+        **_counts(group.explicit.counts, ExplicitOutcome),
+        "shares": {"helpful": _share(group.explicit.share(ExplicitOutcome.HELPFUL))},
+    }
+
+
+def _observed(group: Group) -> dict[str, Any]:
+    values = {
+        "runs": group.observed.total,
+        **_counts(group.observed.counts, ObservedOutcome),
+        "shares": {str(value): _share(group.observed.share(value)) for value in ObservedOutcome},
+    }
+    return values if group.edited is None else {**values, "edited_are": edited_json(group.edited)}
+
+
+def edited_json(edited: EditedRuns) -> dict[str, Any]:
+    """Return what edits are to our text as JSON values."""
+    return {
+        "edited_runs": edited.total,
+        **_counts(edited.counts, Meaning),
+        "shares": {str(meaning): _share(edited.share(meaning)) for meaning in Meaning},
+        "over_report": _share(edited.over_report),
+    }
+
+
+def _counts(counts: Mapping[Any, int], values: Iterable[Any]) -> dict[str, int]:
+    return {str(value): counts.get(value, 0) for value in values}
+
+
+def _share(share: Share | Difference) -> dict[str, Any]:
+    low, high = share.interval or (None, None)
+    counted = {"count": share.count, "of": share.of} if isinstance(share, Share) else {}
+    return {**counted, "value": _rounded(share.value), "low": _rounded(low), "high": _rounded(high)}
+
+
+def _comparisons(comparisons: Comparisons | None, groups: Sequence[Group]) -> dict[str, Any] | None:
+    if comparisons is None:
+        return None
+    return {
+        "reference": key_json(comparisons.reference.key)["group"],
+        "differences": [
+            {**key_json(row.group.key), **{value: _share(difference) for value, difference in row.differences.items()}}
+            for row in comparisons.among(groups).rows
+        ],
+    }
+
+
+def _rounded(number: float | None, digits: int = 6) -> float | None:
+    return None if number is None else round(number, digits)
+
+
+CSV_COLUMNS = ("table", "group_1", "kind_1", "group_2", "kind_2", "figure", "value", "count", "of", "low", "high")
+
+
+def as_csv(readout: Readout) -> str:
+    """
+    Return all figures of all groups as one CSV, a row a figure.
+
+    A name that a spreadsheet would take for a formula gets an apostrophe in front.
+    """
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(CSV_COLUMNS)
+    for group in readout.groups:
+        labels = [cell for label in group.key for cell in (_cell(label.name), str(label.kind))]
+        labels += [""] * (4 - len(labels))
+        writer.writerows([table, *labels, *figures] for table, *figures in _csv_figures(group))
+    for day in readout.days:
+        for source, counts in (("explicit", day.explicit.counts), ("observed", day.observed.counts)):
+            for value, count in counts.items():
+                row = [f"{source} per day", "", "", "", "", f"{day.day.isoformat()} {value}", "", count, "", "", ""]
+                writer.writerow(row)
+    return text.getvalue()
+
+
+def _csv_figures(group: Group) -> Iterator[list[Any]]:
+    usage = group.usage
+    yield ["usage", "calls", usage.calls, usage.calls, "", "", ""]
+    yield ["usage", "cost_per_call", _rounded(usage.cost_per_call, 8), usage.cost_known, usage.calls, "", ""]
+    latency = _rounded(usage.latency_per_call, 1)
+    yield ["usage", "latency_ms_per_call", latency, usage.latency_known, usage.calls, "", ""]
+    if group.explicit.total:
+        for rating in ExplicitOutcome:
+            yield ["explicit", str(rating), *_csv_share(group.explicit.share(rating))]
+    if group.observed.total:
+        for outcome in ObservedOutcome:
+            yield ["observed", str(outcome), *_csv_share(group.observed.share(outcome))]
+    if group.edited is not None and group.edited.total:
+        for meaning in Meaning:
+            yield ["edited", str(meaning), *_csv_share(group.edited.share(meaning))]
+
+
+def _csv_share(share: Share) -> list[Any]:
+    figures = _share(share)
+    return [figures[name] for name in ("value", "count", "of", "low", "high")]
+
+
+def _cell(name: str) -> str:
+    return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name

@@ -1,0 +1,197 @@
+"""The tables of a readout, as text cells, for all that people read. Each is of one source (ADR-176). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from airflow_provider_nrllm.edited_audit import Meaning
+from airflow_provider_nrllm.outcomes import ExplicitOutcome, ObservedOutcome
+from airflow_provider_nrllm.readout.figures import (
+    Comparisons,
+    Group,
+    Readout,
+    explicit_comparisons,
+    observed_comparisons,
+)
+from airflow_provider_nrllm.readout.groups import Dimension, label_text
+from airflow_provider_nrllm.readout.shares import Difference, Share
+
+MINUS = "\N{MINUS SIGN}"
+NO_SHARE = "\N{EN DASH}"
+
+
+class Table(NamedTuple):
+    """
+    A table for people.
+
+    :param topic: one word that tells it from the others
+    :param rows: of each row its name and its other cells
+    """
+
+    topic: str
+    title: str
+    caption: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def tables_of(readout: Readout, groups: Sequence[Group]) -> Iterator[Table]:
+    """
+    Yield the tables of a readout: each source with its groups side by side, then what the calls took.
+
+    :param groups: those of the readout that are shown
+    """
+    grouping = readout.grouping
+    yield _explicit(grouping, groups)
+    if compared := explicit_comparisons(readout.groups):
+        yield _compared("explicit", grouping, compared.among(groups))
+    yield _observed(grouping, groups)
+    if compared := observed_comparisons(readout.groups):
+        yield _compared("observed", grouping, compared.among(groups))
+    if readout.audited:
+        yield edited_table(grouping, groups)
+    yield _usage(grouping, groups)
+
+
+def by_words(grouping: Sequence[Dimension]) -> str:
+    """Return by what is grouped, in words."""
+    return " and ".join(dimension.words for dimension in grouping)
+
+
+def words(value: str) -> str:
+    """Return a stored value in words."""
+    return value.replace("_", " ")
+
+
+def percent(share: Share) -> str:
+    """Return a share with its 95 % interval."""
+    if share.value is None or share.interval is None:
+        return NO_SHARE
+    low, high = share.interval
+    return f"{100 * share.value:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def points(difference: Difference) -> str:
+    """Return a difference in percentage points, with its 95 % interval."""
+    if difference.value is None or difference.interval is None:
+        return NO_SHARE
+    low, high = difference.interval
+    return f"{_signed(difference.value)} ({_signed(low)} to {_signed(high)})"
+
+
+def _signed(value: float) -> str:
+    text = f"{100 * abs(value):.1f}"
+    return text if text == "0.0" else f"{'+' if value > 0 else MINUS}{text}"
+
+
+def _explicit(grouping: Sequence[Dimension], groups: Sequence[Group]) -> Table:
+    by = by_words(grouping)
+    rows = [
+        (
+            label_text(group.key, grouping),
+            (
+                str(group.explicit.total),
+                *(str(group.explicit.counts.get(value, 0)) for value in ExplicitOutcome),
+                percent(group.explicit.share(ExplicitOutcome.HELPFUL)),
+            ),
+        )
+        for group in groups
+        if group.explicit.total
+    ]
+    return Table(
+        "explicit",
+        "Explicit: how people rated results",
+        f"Ratings by {by}; a correlation id counts once. Share of helpful among all ratings, with its 95 % interval.",
+        (by.capitalize(), "Ratings", "Helpful", "Not helpful", "Share helpful"),
+        tuple(rows),
+    )
+
+
+def _observed(grouping: Sequence[Dimension], groups: Sequence[Group]) -> Table:
+    by = by_words(grouping)
+    rows = [
+        (
+            label_text(group.key, grouping),
+            (
+                str(group.observed.total),
+                *(str(group.observed.counts.get(value, 0)) for value in ObservedOutcome),
+                *(percent(group.observed.share(value)) for value in ObservedOutcome),
+            ),
+        )
+        for group in groups
+        if group.observed.total
+    ]
+    values = [words(value).capitalize() for value in ObservedOutcome]
+    return Table(
+        "observed",
+        "Observed: what became of what runs wrote",
+        f"Observed runs by {by}; a run counts once. Shares among the decided, of unknown among all, "
+        "each with its 95 % interval.",
+        (by.capitalize(), "Runs", *values, *(f"Share {value.lower()}" for value in values)),
+        tuple(rows),
+    )
+
+
+def _compared(source: str, grouping: Sequence[Dimension], compared: Comparisons) -> Table:
+    values = [str(value) for value in (ObservedOutcome if source == "observed" else [ExplicitOutcome.HELPFUL])]
+    reference = label_text(compared.reference.key, grouping)
+    rows = [
+        (label_text(row.group.key, grouping), tuple(points(row.differences[value]) for value in values))
+        for row in compared.rows
+    ]
+    return Table(
+        f"{source}-compared",
+        f"{source.capitalize()}: groups side by side",
+        f"By how many percentage points the share of a group is above that of the group with the most cases, "
+        f"“{reference}”, with Newcombe's 95 % interval. With many groups, some intervals miss by chance.",
+        (by_words(grouping).capitalize(), *(f"Share {words(value)}" for value in values)),
+        tuple(rows),
+    )
+
+
+def edited_table(grouping: Sequence[Dimension], groups: Sequence[Group]) -> Table:
+    """Return what the edits of each group are to our text."""
+    rows = []
+    for group in groups:
+        if group.edited is None or not group.edited.total:
+            continue
+        counts = (f"{group.edited.counts.get(m, 0)} · {percent(group.edited.share(m))}" for m in Meaning)
+        cells = (str(group.edited.total), *counts, percent(group.edited.over_report))
+        rows.append((label_text(group.key, grouping), cells))
+    by = by_words(grouping)
+    return Table(
+        "edited",
+        "Observed: how much of EDITED is about our text",
+        f"The runs answered edited, by {by} and by what their strongest edit is to our text: count, share and its "
+        "95 % interval. The over-report would not be EDITED if only changes of fields that the run set counted.",
+        (by.capitalize(), "Edited runs", *(m.words.capitalize() for m in Meaning), "Over-report"),
+        tuple(rows),
+    )
+
+
+def _usage(grouping: Sequence[Dimension], groups: Sequence[Group]) -> Table:
+    by = by_words(grouping)
+    rows = []
+    for group in groups:
+        usage = group.usage
+        cost = "not measured" if usage.cost_per_call is None else f"{usage.cost:.6f}, {usage.cost_per_call:.6f} a call"
+        latency = "not measured" if usage.latency_per_call is None else f"{usage.latency_per_call:.0f} ms"
+        cells = (
+            str(usage.calls),
+            str(group.explicit.total),
+            str(group.observed.total),
+            cost,
+            f"{usage.cost_known} of {usage.calls}",
+            latency,
+            f"{usage.latency_known} of {usage.calls}",
+        )
+        rows.append((label_text(group.key, grouping), cells))
+    return Table(
+        "usage",
+        "What the groups are made of",
+        f"By {by}: the provider calls of the correlation ids above, how many of these ids are rated and how many "
+        "are observed runs, and cost and mean latency of a call, as far as they were measured.",
+        (by.capitalize(), "Calls", "Rated", "Observed", "Cost", "Cost known of", "Latency", "Latency known of"),
+        tuple(rows),
+    )

@@ -1,0 +1,222 @@
+"""
+The SQL of a readout: the database counts, and what it returns is a row a group or a row a day.
+
+Built with SQLAlchemy Core from :mod:`airflow_provider_nrllm.readout_tables`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import LargeBinary, and_, case, cast, exists, func, literal, or_, select, true
+from sqlalchemy.dialects import mysql
+from sqlalchemy.sql import ColumnElement, Select
+from sqlalchemy.sql.selectable import CTE, FromClause
+
+from airflow_provider_nrllm.outcomes import ExplicitOutcome, ObservedOutcome
+from airflow_provider_nrllm.readout.figures import RangeOf
+from airflow_provider_nrllm.readout.groups import Dimension, Kind
+from airflow_provider_nrllm.readout_tables import DIMENSION_COLUMNS, telemetry
+from airflow_provider_nrllm.tables import outcome, run
+
+DAY = 86400
+
+#: The outcome values this version knows; a newer one is skipped (ADR-176).
+VALUES = (*ExplicitOutcome, *ObservedOutcome)
+EXPLICIT = [str(value) for value in ExplicitOutcome]
+OBSERVED = [str(value) for value in ObservedOutcome]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadoutStatements:
+    """
+    The statements of one readout.
+
+    :param dialect: the engine, by SQLAlchemy's name
+    :param start: the first second of the range, None for an open one
+    :param end: the first second after it
+    :param range_of: whose time is in the range
+    :param grouping: by what is grouped
+    """
+
+    dialect: str
+    start: int | None
+    end: int
+    range_of: RangeOf
+    grouping: Sequence[Dimension]
+
+    def outcomes_by_group(self) -> Select[Any]:
+        """A row a group: its kinds and names, then a count for each of :data:`VALUES`."""
+        counted = self._counted()
+        named = self._named(select(counted.c.correlation_id))
+        labelled = (
+            select(counted.c.outcome, *self._labels(named))
+            .select_from(counted.outerjoin(named, self._same_id(counted, named)))
+            .cte("labelled")
+        )
+        labels = self._labels_of(labelled)
+        return select(*labels, *_counts(labelled)).group_by(*labels)
+
+    def usage_by_group(self) -> Select[Any]:
+        """A row a group with telemetry: its kinds and names, calls, cost, of how many known, latency, the same."""
+        counted = self._counted()
+        named = self._named(select(counted.c.correlation_id))
+        # The collation of MySQL may take two ids for one: only those with an outcome are to be counted.
+        has_outcome = exists(select(literal(1)).where(self._same_id(counted, named)))
+        labelled = select(*self._labels(named), *(named.c[name] for name in USAGE)).where(has_outcome).cte("labelled")
+        labels = self._labels_of(labelled)
+        return select(*labels, *(func.sum(labelled.c[name]) for name in USAGE)).group_by(*labels)
+
+    def outcomes_by_day(self) -> Select[Any]:
+        """A row a day (UTC): its first second, then a count for each of :data:`VALUES`."""
+        counted = self._counted()
+        days = select((counted.c.at - counted.c.at % DAY).label("day"), counted.c.outcome).cte("days")
+        return select(days.c.day, *_counts(days)).group_by(days.c.day).order_by(days.c.day)
+
+    def ratings_without_run(self) -> Select[Any]:
+        """How many correlation ids, of any time, have a rating and no run."""
+        has_run = exists(select(literal(1)).where(_equal(self.dialect, run.c.uuid, outcome.c.correlation_id)))
+        return select(func.count(func.distinct(self._exact(outcome.c.correlation_id)))).where(
+            outcome.c.outcome.in_(EXPLICIT), outcome.c.correlation_id != "", ~has_run
+        )
+
+    def edited_after(self, uid: int, limit: int) -> Select[Any]:
+        """The outcome rows ``edited`` that count, in the order of their uids: ``uid, correlation_id`` of each."""
+        counted = self._counted()
+        return (
+            select(counted.c.uid, counted.c.correlation_id)
+            .where(counted.c.outcome == str(ObservedOutcome.EDITED), counted.c.uid > uid)
+            .order_by(counted.c.uid)
+            .limit(limit)
+        )
+
+    def labels_of_ids(self, correlation_ids: Collection[str]) -> Select[Any]:
+        """A row for each of the correlation ids that has telemetry: the id, its kinds and names."""
+        named = self._named(correlation_ids)
+        return select(named.c.correlation_id, *self._labels(named))
+
+    def _counted(self) -> CTE:
+        """The outcome rows that count: of a known value, in the range, one for each correlation id and source."""
+        if self.range_of is RangeOf.OUTCOME:
+            source: FromClause = outcome
+            at: ColumnElement[Any] = outcome.c.crdate
+            in_range = self._in_range(at)
+        else:
+            runs = self._run_times()
+            source = outcome.join(runs, self._same_id(outcome, runs))
+            at, in_range = runs.c.at, true()
+        return (
+            select(outcome.c.uid, outcome.c.correlation_id, outcome.c.outcome, at.label("at"))
+            .select_from(source)
+            .where(
+                outcome.c.outcome.in_(EXPLICIT + OBSERVED),
+                outcome.c.correlation_id != "",
+                in_range,
+                ~self._superseded(),
+            )
+            .cte("counted")
+        )
+
+    def _superseded(self) -> ColumnElement[bool]:
+        """
+        ADR-176: at most one row for a correlation id and source, but no key forbids a second.
+
+        The last rating replaces those before it, the first observed outcome is final.
+        """
+        other = outcome.alias("other")
+        return exists(
+            select(literal(1)).where(
+                _equal(self.dialect, other.c.correlation_id, outcome.c.correlation_id),
+                or_(
+                    and_(outcome.c.outcome.in_(EXPLICIT), other.c.outcome.in_(EXPLICIT), other.c.uid > outcome.c.uid),
+                    and_(outcome.c.outcome.in_(OBSERVED), other.c.outcome.in_(OBSERVED), other.c.uid < outcome.c.uid),
+                ),
+            )
+        )
+
+    def _run_times(self) -> CTE:
+        """When each uuid's first run was made, for those in the range; the uuid of a run need not be unique."""
+        at = func.min(run.c.crdate)
+        return (
+            select(func.min(run.c.uuid).label("correlation_id"), at.label("at"))
+            .where(run.c.uuid != "")
+            .group_by(self._exact(run.c.uuid))
+            .having(self._in_range(at))
+            .cte("run_times")
+        )
+
+    def _in_range(self, at: ColumnElement[Any]) -> ColumnElement[bool]:
+        return at < self.end if self.start is None else and_(at >= self.start, at < self.end)
+
+    def _named(self, ids: Any) -> CTE:
+        """For each correlation id with telemetry, the least and greatest name of each dimension, and its usage."""
+        names = []
+        for position, dimension in enumerate(self.grouping):
+            column: ColumnElement[Any] = DIMENSION_COLUMNS[dimension]
+            # '' names nothing: a row of it beside one that names a model does not make two models.
+            name = self._exact(
+                func.coalesce(column, "") if dimension.empty_name is not None else func.nullif(column, "")
+            )
+            names += [func.min(name).label(f"least_{position}"), func.max(name).label(f"greatest_{position}")]
+        return (
+            select(
+                func.min(telemetry.c.correlation_id).label("correlation_id"),
+                *names,
+                func.count().label("calls"),
+                func.sum(telemetry.c.actual_cost).label("cost"),
+                func.count(telemetry.c.actual_cost).label("cost_known"),
+                func.sum(telemetry.c.latency_ms).label("latency"),
+                func.count(telemetry.c.latency_ms).label("latency_known"),
+            )
+            .where(telemetry.c.correlation_id.in_(ids))
+            .group_by(self._exact(telemetry.c.correlation_id))
+            .cte("named")
+        )
+
+    def _labels(self, named: CTE) -> Iterator[ColumnElement[Any]]:
+        """The kind and the name of an id in each dimension."""
+        for position in range(len(self.grouping)):
+            least, greatest = named.c[f"least_{position}"], named.c[f"greatest_{position}"]
+            kind = case(
+                (named.c.calls.is_(None), str(Kind.NO_TELEMETRY)),
+                (least.is_(None), str(Kind.NOT_RECORDED)),
+                (least != greatest, str(Kind.SEVERAL)),
+                else_=str(Kind.NAMED),
+            )
+            yield kind.label(f"kind_{position}")
+            yield case((least == greatest, least)).label(f"name_{position}")
+
+    def _labels_of(self, labelled: CTE) -> list[ColumnElement[Any]]:
+        return [labelled.c[f"{part}_{place}"] for place in range(len(self.grouping)) for part in ("kind", "name")]
+
+    def _same_id(self, left: Any, right: Any) -> ColumnElement[bool]:
+        return _equal(self.dialect, left.c.correlation_id, right.c.correlation_id)
+
+    def _exact(self, text: ColumnElement[Any]) -> ColumnElement[Any]:
+        return exact(self.dialect, text)
+
+
+#: The columns of what calls took.
+USAGE = ("calls", "cost", "cost_known", "latency", "latency_known")
+
+
+def exact(dialect: str, text: ColumnElement[Any]) -> ColumnElement[Any]:
+    """
+    Return a text so that it equals only itself, to the letter.
+
+    The collations of MySQL and MariaDB know neither case nor accents, and take one emoji for any other; there
+    it comes back as the bytes of UTF-8.
+    """
+    return cast(cast(text, mysql.CHAR(charset="utf8mb4")), LargeBinary) if dialect == "mysql" else text
+
+
+def _equal(dialect: str, left: ColumnElement[Any], right: ColumnElement[Any]) -> ColumnElement[bool]:
+    """Compare two correlation ids to the letter, with the plain comparison for the index."""
+    same = left == right
+    return and_(same, exact(dialect, left) == exact(dialect, right)) if dialect == "mysql" else same
+
+
+def _counts(table: FromClause) -> list[ColumnElement[Any]]:
+    return [func.sum(case((table.c.outcome == str(value), 1), else_=0)).label(str(value)) for value in VALUES]

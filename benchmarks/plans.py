@@ -1,0 +1,62 @@
+"""The statements that run on an engine, and which tables they read from end to end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from sqlalchemy import event
+from sqlalchemy.engine import Connection, Engine
+
+
+class Statement(NamedTuple):
+    """A statement as the driver got it."""
+
+    text: str
+    parameters: Any
+
+
+@contextmanager
+def recorded(engine: Engine) -> Iterator[list[Statement]]:
+    """Record the statements that run on an engine, in order."""
+    statements: list[Statement] = []
+
+    def record(_connection: Any, _cursor: Any, text: str, parameters: Any, _context: Any, _many: bool) -> None:
+        statements.append(Statement(text, parameters))
+
+    event.listen(engine, "before_cursor_execute", record)
+    try:
+        yield statements
+    finally:
+        event.remove(engine, "before_cursor_execute", record)
+
+
+def scanned(connection: Connection, statement: Statement) -> set[str]:
+    """
+    Return the tables that the statement reads from end to end on MariaDB or PostgreSQL, by name or by alias.
+
+    Nothing of that kind is to be said of what is no SELECT.
+    """
+    if not statement.text.lstrip().startswith("SELECT"):
+        return set()
+    if connection.dialect.name == "postgresql":
+        explain = f"EXPLAIN (FORMAT JSON) {statement.text}"
+        found = connection.exec_driver_sql(explain, statement.parameters).scalar_one()
+        plan = json.loads(found) if isinstance(found, str) else found
+        return {node["Alias"] for node in _nodes(plan[0]["Plan"]) if _reads_all(node)}
+    rows = connection.exec_driver_sql(f"EXPLAIN {statement.text}", statement.parameters).mappings()
+    # "index" is every entry of an index, and no better.
+    return {row["table"] for row in rows if row["type"] in ("ALL", "index") and not row["table"].startswith("<")}
+
+
+def _nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield plan
+    for inner in plan.get("Plans", ()):
+        yield from _nodes(inner)
+
+
+def _reads_all(node: Mapping[str, Any]) -> bool:
+    kind = node["Node Type"]
+    return kind == "Seq Scan" or (kind in ("Index Scan", "Index Only Scan") and "Index Cond" not in node)

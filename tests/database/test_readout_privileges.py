@@ -1,0 +1,64 @@
+"""A database user that may only do what docs/how-to/read-outcomes-by-model.md grants beside a derivation."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_nrllm.exceptions import NrLlmPrivilegeError
+from airflow_provider_nrllm.operators.readout import NrLlmOutcomeReadoutOperator
+from demo.site import load_typo3
+from tests.database.test_privileges import TYPO3, USER, documented_grants, run_as_admin
+from tests.readouts import calls, outcome
+
+PAGE = (Path(__file__).parents[2] / "docs/how-to/read-outcomes-by-model.md").read_text()
+
+
+def grants(name):
+    """Return the statements of the page: the readout's, and the audit's."""
+    blocks = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+    statements = [[statement.strip() for statement in block.split(";") if statement.strip()] for block in blocks]
+    prefix = "" if name == "postgres" else "typo3."
+    return [[statement.replace("typo3.", prefix) for statement in block] for block in statements]
+
+
+@pytest.fixture
+def restricted(server_site):
+    """A site whose connection is that of a user who has no right yet but to be told what is missing."""
+    first = documented_grants(server_site.name)
+    run_as_admin(server_site, *[s for s in first if not re.match(r"GRANT (SELECT|USAGE ON SEQUENCE)", s)])
+    server_site.define_connection(login=USER, password="change-me")
+    load_typo3(server_site.engine, TYPO3)
+    calls(server_site.engine, "02-human-edit", "a")
+    outcome(server_site.engine, "02-human-edit", "edited")
+    yield server_site
+    if server_site.name == "postgres":
+        run_as_admin(server_site, f"DROP OWNED BY {USER}")
+    run_as_admin(server_site, f"DROP USER {USER}")
+
+
+def read(site, **arguments):
+    return NrLlmOutcomeReadoutOperator(task_id="readout", nrllm_conn_id=site.conn_id, **arguments).execute({})
+
+
+def test_the_documented_user_reads_outcomes(restricted):
+    run_as_admin(restricted, *grants(restricted.name)[0])
+    assert 1 == read(restricted)["observed"]["groups"][0]["edited"]
+    assert 1 == read(restricted, range_of="run")["observed"]["groups"][0]["edited"]
+
+
+def test_the_documented_user_audits(restricted):
+    run_as_admin(restricted, *(s for s in documented_grants(restricted.name) if s.startswith("GRANT SELECT")))
+    readout, audit = grants(restricted.name)
+    run_as_admin(restricted, *readout)
+    with pytest.raises(NrLlmPrivilegeError):
+        read(restricted, edited_audit=True)
+    run_as_admin(restricted, *audit)
+    assert 1 == read(restricted, edited_audit=True)["observed"]["groups"][0]["edited_are"]["our_text"]
+
+
+def test_no_grant_of_the_page_is_of_a_person():
+    given = " ".join(statement for block in grants("mariadb") for statement in block)
+    assert not re.search(r"be_user|userid|suspended_state|approv", given)

@@ -1,0 +1,63 @@
+"""Outcomes, calls and runs laid into a site by hand, for the tests of the readout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import insert
+from sqlalchemy.engine import Connection, Engine
+
+from airflow_provider_nrllm.readout.figures import Group, Readout
+from airflow_provider_nrllm.readout.groups import label_text
+from demo import site as tables
+
+#: 2026-03-01T00:00:00Z, and the length of a day.
+MARCH = 1772323200
+DAY = 86400
+
+QUOTES = 'it\'s "quoted" \\ `model` | 100 %s'
+SCRIPT = "<script>alert(1)</script>"
+ROCKET, CRAB = "model \N{ROCKET}", "model \N{CRAB}"
+LONG = "m" * 128
+FORMULA = "=1+1"
+
+
+def outcome(engine: Engine | Connection, correlation_id: str, value: str, at: int = MARCH) -> None:
+    """Lay one outcome row into the site."""
+    _add(engine, tables.outcome, correlation_id=correlation_id, outcome=value, crdate=at, tstamp=at)
+
+
+def calls(engine: Engine | Connection, correlation_id: str, *served_models: str, **columns: Any) -> None:
+    """Lay a call for each of the served models into the site."""
+    for served_model in served_models:
+        row = {"served_model": served_model, "success": 1, "crdate": MARCH, **columns}
+        _add(engine, tables.telemetry, correlation_id=correlation_id, **row)
+
+
+def run(engine: Engine | Connection, uuid: str, at: int) -> None:
+    """Lay a run that has ended into the site."""
+    _add(engine, tables.run, uuid=uuid, status="completed", be_user=7, crdate=at, finished_at=at, tstamp=at)
+
+
+def _add(target: Engine | Connection, table: Any, **row: Any) -> None:
+    if isinstance(target, Connection):
+        target.execute(insert(table).values(**row))
+        return
+    with target.begin() as connection:
+        connection.execute(insert(table).values(**row))
+
+
+def counts(readout: Readout) -> dict[str, tuple[tuple[int, int], tuple[int, int, int, int]]]:
+    """Return the counts of each group by what it is called: (helpful, not) and (unchanged, edited, discarded, ?)."""
+    return {
+        label_text(group.key, readout.grouping): (
+            tuple(group.explicit.counts.values()),
+            tuple(group.observed.counts.values()),
+        )
+        for group in readout.groups
+    }
+
+
+def group(readout: Readout, name: str) -> Group:
+    """Return the group of that name."""
+    return next(group for group in readout.groups if label_text(group.key, readout.grouping) == name)
