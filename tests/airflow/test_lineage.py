@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
 from demo.site import outcome_rows
-from tests.airflow.conftest import run_dag
 from tests.runs import DAY, add_run
 
 END = int(time.time()) // DAY * DAY - DAY
@@ -55,25 +55,37 @@ def naming(site):
     }[site.name]
 
 
-def test_lineage_names_the_tables_of_the_connection_and_has_the_counts(site, load_dag, tmp_path, monkeypatch):
+def test_lineage_names_the_tables_of_the_connection_and_has_the_counts(site):
+    add_run(site.engine, "one", made=END - 8 * DAY, writes=[END - 7 * DAY - 60])
+    operator = NrLlmDeriveOutcomesOperator(task_id="derive", nrllm_conn_id=site.conn_id)
+    operator.execute({})
+    lineage = operator.get_openlineage_facets_on_complete(None)
+    namespace, prefix = naming(site)
+    assert [(read.namespace, read.name) for read in lineage.inputs] == [(namespace, prefix + t) for t in TABLES]
+    (written,) = lineage.outputs
+    assert (written.namespace, written.name) == (namespace, f"{prefix}tx_nrllm_call_outcome")
+    assert written.outputFacets["outputStatistics"].rowCount == 1
+    counts = lineage.run_facets["nrllm_observedOutcomes"]
+    assert (counts.runsAnswered, counts.outcomes["accepted_unchanged"], counts.windowDays) == (1, 1, 7)
+    assert str(site.connection.get("password", "no password")) not in repr(lineage)
+
+
+@pytest.mark.parametrize("site", ["mariadb"], indirect=True)
+def test_the_openlineage_provider_emits_it(site, airflow_db, tmp_path, monkeypatch):
+    # In a process of its own: the provider reads its settings once.
     file = tmp_path / "events.jsonl"
     transport = {"type": "file", "log_file_path": str(file), "append": True}
     monkeypatch.setenv("AIRFLOW__OPENLINEAGE__TRANSPORT", json.dumps(transport))
     site.define_connection("nrllm_default")
     add_run(site.engine, "one", made=END - 8 * DAY, writes=[END - 7 * DAY - 60])
-    run_dag(load_dag("nrllm_observed_outcomes"), datetime.fromtimestamp(END, UTC))
-
+    command = ["dags", "test", "nrllm_observed_outcomes", datetime.fromtimestamp(END, UTC).isoformat()]
+    subprocess.run([sys.executable, "-m", "airflow", *command], capture_output=True, text=True, check=True)
     events = [json.loads(line) for line in file.read_text().splitlines()]
     job = "nrllm_observed_outcomes.derive_outcomes"
     (event,) = (event for event in events if (event["eventType"], event["job"]["name"]) == ("COMPLETE", job))
-    namespace, prefix = naming(site)
-    assert [(read["namespace"], read["name"]) for read in event["inputs"]] == [(namespace, prefix + t) for t in TABLES]
-    (written,) = event["outputs"]
-    assert (written["namespace"], written["name"]) == (namespace, f"{prefix}tx_nrllm_call_outcome")
-    assert written["outputFacets"]["outputStatistics"]["rowCount"] == 1
-    counts = event["run"]["facets"]["nrllm_observedOutcomes"]
-    assert (counts["runsAnswered"], counts["outcomes"]["accepted_unchanged"], counts["windowDays"]) == (1, 1, 7)
-    assert str(site.connection.get("password", "no password")) not in file.read_text()
+    assert [read["name"] for read in event["inputs"]] == [f"typo3.{table}" for table in TABLES]
+    assert event["outputs"][0]["outputFacets"]["outputStatistics"]["rowCount"] == 1
+    assert event["run"]["facets"]["nrllm_observedOutcomes"]["runsAnswered"] == 1
 
 
 @pytest.mark.parametrize("site", ["sqlite"], indirect=True)
