@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,17 +24,24 @@ DAGS = Path(__file__).parent.parent.parent / "dags"
 
 class RealAirflow:
     """
-    Scheduler, DAG processor and API server of Airflow 3 with a LocalExecutor, over the example DAGs.
+    DAG processor, API server and scheduler of Airflow 3 with a LocalExecutor, over the example DAGs.
+
+    Its metadata is in SQLite, which has one writer at a time and tells a second one that it is locked. So the
+    DAG processor ends when the DAGs are known, and the scheduler pauses while the command line writes.
 
     All DAGs are unpaused. The schedule makes no runs, so that there are only those a test asks for, until
     :meth:`follow_schedules`.
 
     :param directory: of its own
     :param connections: the fields of the Airflow connections by their ids
+    :param dag_ids: the DAGs that have to be known before anything is asked for
     """
 
-    def __init__(self, directory: Path, connections: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(
+        self, directory: Path, connections: Mapping[str, Mapping[str, Any]], dag_ids: Collection[str] = ()
+    ) -> None:
         self.directory = directory
+        self.dag_ids = set(dag_ids)
         port = _free_port()
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")},
@@ -62,18 +69,18 @@ class RealAirflow:
         return self.environment["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"]
 
     def start(self) -> None:
-        """Start all processes, and wait until the example DAGs are known."""
+        """Start all processes but the scheduler, and wait until the DAGs are known."""
         self.command("db", "migrate")
         self._start("api-server", "--host", "127.0.0.1", "--port", str(self._port), "--workers", "1")
         self._start("dag-processor")
-        self._start("scheduler")
-        self.wait(lambda: len(self.query("SELECT dag_id FROM serialized_dag")) >= len(list(DAGS.glob("*.py"))))
+        self.wait(lambda: self.dag_ids <= {dag_id for (dag_id,) in self.query("SELECT dag_id FROM serialized_dag")})
+        self._stop("dag-processor")
 
     def follow_schedules(self, dag_id: str) -> None:
         """Let the schedule of one DAG make runs, all others paused."""
         self.environment["AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE"] = "True"
-        self.command("dags", "pause", f"^(?!{dag_id}$)", "--treat-dag-id-as-regex", "--yes")
         self._stop("scheduler")
+        self.command("dags", "pause", f"^(?!{dag_id}$)", "--treat-dag-id-as-regex", "--yes")
         self._start("scheduler")
 
     def backfill(self, dag_id: str, first: datetime, last: datetime, *, again: bool = False) -> None:
@@ -85,10 +92,13 @@ class RealAirflow:
         # One backfill of a DAG at a time, and Airflow looks every 30 seconds whether one has ended.
         running = text("SELECT id FROM backfill WHERE dag_id = :dag_id AND completed_at IS NULL")
         self.wait(lambda: not self.query(running.bindparams(dag_id=dag_id)))
+        if "scheduler" in self._processes:
+            self._stop("scheduler")
         self.command(
             "backfill", "create", "--dag-id", dag_id, "--from-date", first.isoformat(), "--to-date", last.isoformat(),
             "--max-active-runs", "4", "--reprocess-behavior", "completed" if again else "none",
         )  # fmt: skip
+        self._start("scheduler")
         ((backfill,),) = self.query("SELECT max(id) FROM backfill")
         runs = text("SELECT state FROM dag_run WHERE backfill_id = :backfill").bindparams(backfill=backfill)
         self.wait(lambda: all(state in ("success", "failed") for (state,) in self.query(runs)))
