@@ -116,7 +116,7 @@ def _look_at_record(cursor: Any, payload: str, mark: str, columns: Mapping[str, 
     table, uid = named["writeTargetTable"], named["writeTargetUid"]
     cursor.execute(
         "SELECT tstamp, uid, actiontype, workspace FROM sys_history "
-        f"WHERE tablename = {mark} AND recuid = {mark} ORDER BY tstamp, uid",
+        f"WHERE tablename = {mark} AND recuid = {mark}",
         (table, uid),
     )
     cursor.fetchall()
