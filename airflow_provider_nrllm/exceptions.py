@@ -25,5 +25,17 @@ class NrLlmPartitionError(AirflowFailException):
     """The partition of an Airflow run cannot be derived: it is not closed yet, or it is no time range."""
 
 
+class NrLlmUnansweredError(AirflowFailException):
+    """A purge would take runs that have no observed outcome yet."""
+
+
+class NrLlmCommandError(AirflowFailException):
+    """A TYPO3 command cannot be started, or does not take what it is given."""
+
+
+class NrLlmSettingError(AirflowFailException):
+    """A templated argument was rendered to what it cannot be."""
+
+
 class NrLlmA2AViolationError(AirflowFailException):
     """Stored A2A tasks or their journal break a promise of ADR-282."""

@@ -6,6 +6,8 @@ from typing import Any
 
 from airflow_provider_nrllm import __version__
 
+_ASSET_URIS = {"schemes": ["nrllm"], "handler": "airflow_provider_nrllm.assets.sanitize_uri"}
+
 
 def get_provider_info() -> dict[str, Any]:
     """Return the provider's metadata, as the entry point ``apache_airflow_provider`` asks for it."""
@@ -39,9 +41,14 @@ def get_provider_info() -> dict[str, Any]:
                 "python-modules": [
                     "airflow_provider_nrllm.operators.a2a",
                     "airflow_provider_nrllm.operators.audit",
+                    "airflow_provider_nrllm.operators.commands",
                     "airflow_provider_nrllm.operators.outcomes",
+                    "airflow_provider_nrllm.operators.purge",
                     "airflow_provider_nrllm.operators.readout",
                 ],
             }
         ],
+        "asset-uris": [_ASSET_URIS],
+        # What Airflow 2 reads.
+        "dataset-uris": [_ASSET_URIS],
     }

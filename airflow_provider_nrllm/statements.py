@@ -45,25 +45,27 @@ CORRELATION_INDEX = "correlation"
 Key = tuple[int, int]
 
 
-def _among(column: ColumnElement[Any], numbers: Iterable[int]) -> ColumnElement[bool]:
+def among(column: ColumnElement[Any], numbers: Iterable[int]) -> ColumnElement[bool]:
+    """Whether a column is one of the numbers."""
     return column.in_(bindparam(None, sorted(numbers), expanding=True, literal_execute=True))
 
 
-def _after(time: ColumnElement[Any], uid: ColumnElement[Any], key: Key) -> ColumnElement[bool]:
+def later_than(time: ColumnElement[Any], uid: ColumnElement[Any], key: Key) -> ColumnElement[bool]:
+    """Whether a row comes after the page before."""
     return and_(time >= key[0], or_(time > key[0], uid > key[1]))
 
 
-def _same_id(dialect: str, left: ColumnElement[Any], right: ColumnElement[Any]) -> ColumnElement[bool]:
+def same_id(dialect: str, left: ColumnElement[Any], right: ColumnElement[Any]) -> ColumnElement[bool]:
     """Compare two correlation ids to the letter; the collations of MySQL and MariaDB know neither case nor accents."""
     if dialect != "mysql":
         return left == right
     return and_(left == right, cast(left, LargeBinary) == cast(right, LargeBinary))
 
 
-def _unanswered(dialect: str, hinted: bool) -> ColumnElement[bool]:
+def unanswered(dialect: str, hinted: bool) -> ColumnElement[bool]:
     """ADR-176: an observed outcome of a value this version knows is final; ADR-185: no uuid, no answer."""
     answered = select(outcome.c.uid).where(
-        _same_id(dialect, outcome.c.correlation_id, run.c.uuid), outcome.c.outcome.in_(OBSERVED)
+        same_id(dialect, outcome.c.correlation_id, run.c.uuid), outcome.c.outcome.in_(OBSERVED)
     )
     if hinted:
         answered = answered.with_hint(outcome, f"FORCE INDEX ({CORRELATION_INDEX})", "mysql")
@@ -93,9 +95,9 @@ def last_writes(dialect: str, after: Key, limit: int, *, before: int, hinted: bo
         .select_from(event.join(run, run.c.uid == event.c.run))
         .where(
             event.c.kind == "tool_write",
-            _after(event.c.crdate, event.c.uid, after),
+            later_than(event.c.crdate, event.c.uid, after),
             event.c.crdate < before,
-            _unanswered(dialect, hinted),
+            unanswered(dialect, hinted),
             ~written_later,
         )
         .order_by(event.c.crdate, event.c.uid)
@@ -116,7 +118,7 @@ def late_ends(dialect: str, after: Key, limit: int, *, before: int, written_befo
     """
     same = run.alias("same")
     written_later = exists(event.c.uid).where(
-        _same_id(dialect, same.c.uuid, run.c.uuid),
+        same_id(dialect, same.c.uuid, run.c.uuid),
         event.c.run == same.c.uid,
         event.c.kind == "tool_write",
         event.c.crdate >= written_before,
@@ -124,9 +126,9 @@ def late_ends(dialect: str, after: Key, limit: int, *, before: int, written_befo
     return (
         select(run.c.finished_at, run.c.uid, run.c.uuid)
         .where(
-            _after(run.c.finished_at, run.c.uid, after),
+            later_than(run.c.finished_at, run.c.uid, after),
             run.c.finished_at < before,
-            _unanswered(dialect, hinted),
+            unanswered(dialect, hinted),
             ~written_later,
         )
         .order_by(run.c.finished_at, run.c.uid)
@@ -142,7 +144,7 @@ def runs_of(uuids: Collection[str]) -> Select[Any]:
 def writes_of(runs: Iterable[int]) -> Select[Any]:
     """All writes of the runs."""
     return select(event.c.run, event.c.crdate, event.c.uid, event.c.payload).where(
-        event.c.kind == "tool_write", _among(event.c.run, runs)
+        event.c.kind == "tool_write", among(event.c.run, runs)
     )
 
 
@@ -163,7 +165,7 @@ def history_of(targets: Iterable[Target], near: Stretch | None = None) -> Select
     workspace = func.coalesce(history.c.workspace, 0)
     of_targets = or_(
         *(
-            and_(history.c.tablename == table, _among(history.c.recuid, uids))
+            and_(history.c.tablename == table, among(history.c.recuid, uids))
             for table, uids in uids_by_table(targets).items()
         )
     )
@@ -192,7 +194,7 @@ def records(uids: Mapping[str, Collection[int]], columns: Mapping[str, frozenset
     for name in uids:
         record = record_table(name, columns[name])
         state = [record.c.get(column, cast(null(), BigInteger)) for column in ("deleted", "tstamp", "t3ver_wsid")]
-        selects.append(select(literal(name), record.c.uid, *state).where(_among(record.c.uid, uids[name])))
+        selects.append(select(literal(name), record.c.uid, *state).where(among(record.c.uid, uids[name])))
     return union_all(*selects)
 
 
@@ -206,7 +208,7 @@ def uids_by_table(targets: Iterable[Target]) -> dict[str, set[int]]:
 
 def lock_runs(uids: Iterable[int]) -> Select[Any]:
     """Lock the run rows, always in the order of their uids, so that two derivations cannot block each other."""
-    return select(run.c.uid).where(_among(run.c.uid, uids)).order_by(run.c.uid).with_for_update()
+    return select(run.c.uid).where(among(run.c.uid, uids)).order_by(run.c.uid).with_for_update()
 
 
 def observed_of(uuids: Collection[str]) -> Select[Any]:
@@ -227,7 +229,7 @@ def outcome_rows(outcomes: Mapping[str, str], now: int) -> list[dict[str, Any]]:
 def delete_ratings(dialect: str, correlation_id: str) -> Delete:
     """The explicit outcomes of a correlation id; the observed one stays."""
     return delete(outcome).where(
-        _same_id(dialect, outcome.c.correlation_id, literal(correlation_id)), outcome.c.outcome.in_(EXPLICIT)
+        same_id(dialect, outcome.c.correlation_id, literal(correlation_id)), outcome.c.outcome.in_(EXPLICIT)
     )
 
 
@@ -235,6 +237,6 @@ def outcomes_of(dialect: str, correlation_id: str) -> Select[Any]:
     """The values of all outcomes of a correlation id, the oldest first."""
     return (
         select(outcome.c.outcome)
-        .where(_same_id(dialect, outcome.c.correlation_id, literal(correlation_id)))
+        .where(same_id(dialect, outcome.c.correlation_id, literal(correlation_id)))
         .order_by(outcome.c.uid)
     )

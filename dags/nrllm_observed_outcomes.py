@@ -12,6 +12,7 @@ from datetime import timedelta
 import pendulum
 from airflow.providers.common.compat.sdk import DAG
 
+from airflow_provider_nrllm.assets import observed_outcomes_asset
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
 
 try:
@@ -30,4 +31,9 @@ with DAG(
     default_args={"retries": 3, "retry_delay": timedelta(minutes=5), "retry_exponential_backoff": True},
     tags=["nr_llm"],
 ):
-    NrLlmDeriveOutcomesOperator(task_id="derive_outcomes", nrllm_conn_id="nrllm_default", window=7)
+    NrLlmDeriveOutcomesOperator(
+        task_id="derive_outcomes",
+        nrllm_conn_id="nrllm_default",
+        window=7,
+        outlets=[observed_outcomes_asset("nrllm_default")],
+    )

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import Asset, BaseOperator, Context
 
@@ -18,6 +18,9 @@ from airflow_provider_nrllm.operators.intervals import check_interval, partition
 from airflow_provider_nrllm.outcomes import ObservedOutcome
 from airflow_provider_nrllm.pages import checked_page_size
 from airflow_provider_nrllm.partitions import DAY, Partition, window_seconds
+
+if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
 
 
 class NrLlmDeriveOutcomesOperator(BaseOperator):
@@ -93,6 +96,7 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         self.log.info("Partition %s; window %d days; edited means %s", partition, window // DAY, self.edited_means)
         outcomes: Counter[ObservedOutcome] = Counter()
         unreadable = 0
+        written_tables: set[str] = set()
         pages = self.hook.pages(
             partition.start_second,
             partition.end_second,
@@ -105,6 +109,7 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
             recorded = self.hook.record_observed(page.runs, answers)
             outcomes.update(answers[run.uuid] for run in recorded)
             unreadable += sum(run.unreadable_writes for run in recorded)
+            written_tables.update(target.table for target in page.evidence)
             reached = datetime.fromtimestamp(page.reached, UTC)
             self.log.info(
                 "Page %d: %d runs answered, %d in all, up to %s",
@@ -120,10 +125,17 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
             "unreadable_writes": unreadable,
         }
         self.log.info("Answered: %s", result)
+        self._for_lineage = result, written_tables
         for outlet in self.outlets:
             if isinstance(outlet, Asset):
                 context["outlet_events"][outlet].extra.update(result)
         return result
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any]:  # noqa: ARG002
+        """Tell OpenLineage, where its provider is installed, which tables were read and written, and the counts."""
+        from airflow_provider_nrllm.lineage import lineage_of
+
+        return lineage_of(self.nrllm_conn_id, *self._for_lineage)
 
     def _our_fields(self) -> FieldLists | None:
         """Return the lists that tell changes of our fields apart, None where any change is an edit."""

@@ -14,6 +14,7 @@ from sqlalchemy.pool import NullPool
 
 from airflow_provider_nrllm.exceptions import NrLlmPrivilegeError
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
+from airflow_provider_nrllm.operators.purge import NrLlmPurgeGuardOperator
 from demo.site import load_typo3, outcome_rows
 
 ROOT = Path(__file__).parent.parent.parent
@@ -55,6 +56,12 @@ def derive(site):
 def test_the_documented_user_derives_all_outcomes(restricted):
     derive(restricted)
     assert outcome_rows(restricted.engine) == sorted(TYPO3["expect"].items())
+
+
+def test_the_documented_user_may_ask_what_a_purge_would_take(restricted):
+    with time_machine.travel(TYPO3["now"], tick=False):
+        guard = NrLlmPurgeGuardOperator(task_id="guard", nrllm_conn_id=restricted.conn_id, on_unanswered="warn")
+        assert guard.execute({})["settled"] > 0
 
 
 @pytest.mark.parametrize("column", ["history_data", "userid"])

@@ -1,0 +1,149 @@
+"""NrLlmPurgeGuardOperator: no purge takes what is not answered yet."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.providers.common.compat.sdk import AirflowSkipException, BaseOperator, Context
+
+from airflow_provider_nrllm.exceptions import NrLlmSettingError, NrLlmUnansweredError
+from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
+from airflow_provider_nrllm.hooks.purge import PurgeReader
+from airflow_provider_nrllm.partitions import window_seconds
+from airflow_provider_nrllm.purge import DAY, AtRisk, OnUnanswered, retention_days, settings_to_mend
+
+
+class NrLlmPurgeGuardOperator(BaseOperator):
+    """
+    Hold a purge back as long as it would take runs that are not answered yet.
+
+    Looks at the runs that ``nrllm:privacy:purge`` would delete now, and finds those that have a write and no
+    observed outcome. Reads only, and is safe to repeat. With nothing at risk it passes. Also warns of settings
+    that can only lead to ``unknown``. Rules: ADR-176, ADR-185.
+
+    Returns, and where it skips pushes as its ``return_value``, plain counts: the retention in days, the moment
+    before which deleted runs were made, how many are unanswered, how many of these have settled, the date by
+    which the last of the others will (None where one goes on), and the settings to mend.
+
+    :param nrllm_conn_id: the Airflow connection to the TYPO3 database
+    :param retention: what the purge gets as ``--days``: whole days or a timedelta, at least 1 day (templated)
+    :param on_unanswered: ``skip`` this task, and so what comes after it by the default trigger rule; ``fail``
+        with the figures, not retried; or ``warn`` and go on
+    :param window: how long the derivation watches a record: whole days or a timedelta, at least 1 day
+    :param partition: how long a partition of the derivation's schedule is
+    :param outcome_retention: what ``nrllm:telemetry:purge`` gets as ``--days``; None: the same (templated)
+    :param margin: how much later than this task the purge may look at the clock
+    :raises ValueError: for a retention, window or action that cannot be, when the DAG is parsed
+    """
+
+    template_fields: Sequence[str] = ("nrllm_conn_id", "retention", "outcome_retention")
+    ui_color = "#ffe9c9"
+
+    def __init__(
+        self,
+        *,
+        nrllm_conn_id: str = NrLlmHook.default_conn_name,
+        retention: int | str | timedelta = 30,
+        on_unanswered: str = OnUnanswered.SKIP,
+        window: int | timedelta = 7,
+        partition: timedelta = timedelta(days=1),
+        outcome_retention: int | str | timedelta | None = None,
+        margin: timedelta = timedelta(0),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        window_seconds(window)
+        for days in (retention, outcome_retention):
+            if days is not None and not _is_template(days):
+                retention_days(days)
+        if on_unanswered not in set(OnUnanswered):
+            raise ValueError(f"on_unanswered is {on_unanswered!r}; expected {', '.join(OnUnanswered)}")
+        for name, length in (("partition", partition), ("margin", margin)):
+            if not isinstance(length, timedelta) or length < timedelta(0):
+                raise ValueError(f"{name} is {length!r}; expected a timedelta of 0 or more")
+        self.nrllm_conn_id = nrllm_conn_id
+        self.retention = retention
+        self.on_unanswered = str(on_unanswered)
+        self.window = window
+        self.partition = partition
+        self.outcome_retention = outcome_retention
+        self.margin = margin
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """
+        Look at what the purge would take, and return the figures.
+
+        :raises AirflowSkipException: where runs are at risk, with ``skip``
+        :raises NrLlmUnansweredError: where runs are at risk, with ``fail``; not retried
+        """
+        reader = PurgeReader(NrLlmHook(self.nrllm_conn_id).database)
+        now, days = int(time.time()), _days(self.retention)
+        made_before = now - days * DAY + int(self.margin.total_seconds())
+        risk = reader.at_risk(made_before=made_before, window=window_seconds(self.window), now=now)
+        figures: dict[str, Any] = {
+            "retention_days": days,
+            "made_before": _date(made_before),
+            "unanswered_runs": risk.total,
+            "settled": risk.settled,
+            "not_settled": risk.unsettled,
+            "settled_by": None if risk.settles_by is None else _date(risk.settles_by),
+            "settings_to_mend": self._settings_to_mend(reader, now, days),
+        }
+        for sentence in figures["settings_to_mend"]:
+            self.log.warning("Connection %r: %s", self.nrllm_conn_id, sentence)
+        if not risk.total:
+            self.log.info("Nothing is at risk: %s", figures)
+            return figures
+        message = f"Connection {self.nrllm_conn_id!r}: {_at_risk(risk, figures)}"
+        if self.on_unanswered == OnUnanswered.FAIL:
+            raise NrLlmUnansweredError(message)
+        if self.on_unanswered == OnUnanswered.SKIP:
+            # A task that skips returns nothing.
+            context["ti"].xcom_push(key="return_value", value=figures)
+            raise AirflowSkipException(message)
+        self.log.warning("%s The purge goes on.", message)
+        return figures
+
+    def _settings_to_mend(self, reader: PurgeReader, now: int, days: int) -> list[str]:
+        oldest = reader.oldest_history()
+        kept = days if self.outcome_retention in (None, "", "None") else _days(self.outcome_retention)
+        return settings_to_mend(
+            window=window_seconds(self.window),
+            partition=int(self.partition.total_seconds()),
+            retention=days * DAY,
+            outcome_retention=kept * DAY,
+            history=None if oldest is None else now - oldest,
+        )
+
+
+def _is_template(value: object) -> bool:
+    return isinstance(value, str) and "{" in value
+
+
+def _days(retention: int | str | timedelta | None) -> int:
+    """
+    Return a rendered retention in days.
+
+    :raises NrLlmSettingError: where it is none; not retried
+    """
+    try:
+        return retention_days(retention)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise NrLlmSettingError(str(error)) from error
+
+
+def _date(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).isoformat()
+
+
+def _at_risk(risk: AtRisk, figures: dict[str, Any]) -> str:
+    settles = f"the last by {figures['settled_by']}" if figures["settled_by"] else "one of them goes on"
+    waiting = f"{risk.unsettled} have not settled yet ({settles}): wait" if risk.unsettled else ""
+    ready = f"{risk.settled} have settled: derive their outcomes, also by a backfill" if risk.settled else ""
+    return (
+        f"{risk.total} runs with writes, made before {figures['made_before']}, have no observed outcome and would "
+        f"be purged: {'; '.join(filter(None, (ready, waiting)))}."
+    )

@@ -1,0 +1,143 @@
+"""
+What the extension's purge would destroy before it is answered, and settings that lead to ``unknown``. Pure.
+
+``nrllm:privacy:purge`` deletes the runs that have ended and were made longer ago than the retention. All times
+are Unix seconds, UTC, and all lengths are seconds; the moment of asking is an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+DAY = 86400
+
+
+class Category(StrEnum):
+    """What the four purge commands of nr_llm delete: ``nrllm:<category>:purge``."""
+
+    PRIVACY = "privacy"
+    TELEMETRY = "telemetry"
+    SESSION = "session"
+    GOVERNANCE = "governance"
+
+
+class OnUnanswered(StrEnum):
+    """What is done where a purge would take runs that are not answered yet."""
+
+    SKIP = "skip"
+    FAIL = "fail"
+    WARN = "warn"
+
+
+def retention_days(retention: int | str | timedelta) -> int:
+    """
+    Return a retention in days.
+
+    :param retention: whole days as a number, as its digits (a rendered template) or as a timedelta, at least 1
+    :raises ValueError: for anything else, as the purge commands refuse it too
+    """
+    days: object = retention
+    if isinstance(retention, timedelta):
+        days = retention.days if retention == timedelta(days=retention.days) else None
+    elif isinstance(retention, str):
+        text = retention.strip()
+        days = int(text) if text.isascii() and text.isdigit() else None
+    if not isinstance(days, int) or isinstance(days, bool) or not 1 <= days <= timedelta.max.days:
+        raise ValueError(f"the retention is {retention!r}; expected a whole number of days, at least 1")
+    return days
+
+
+@dataclass(frozen=True, slots=True)
+class AtRisk:
+    """
+    How many runs a purge would delete that have a write and no observed outcome.
+
+    Runs that share a uuid are one, as they are answered as one (ADR-185). Runs without a uuid are not counted:
+    they are never answered.
+
+    :param settled: those that can be answered now
+    :param unsettled: those of which a write is still watched, or a run with the same uuid goes on
+    :param settles_by: when the last of the unsettled settles; None where there is none, or where a run goes
+        on, which may take any time
+    """
+
+    settled: int = 0
+    unsettled: int = 0
+    settles_by: int | None = None
+
+    @property
+    def total(self) -> int:
+        """How many would be lost."""
+        return self.settled + self.unsettled
+
+
+def at_risk(settled: Iterable[int | None], now: int) -> AtRisk:
+    """
+    Return how many runs are at risk.
+
+    :param settled: when each of them settles, None where one goes on, as
+        :func:`~airflow_provider_nrllm.outcomes.settled_at` tells
+    :param now: the moment of asking
+    """
+    answerable, waiting, last = 0, 0, now
+    goes_on = False
+    for at in settled:
+        # A partition's end is not in it: what settles in this very second is answered from the next one on.
+        if at is not None and at < now:
+            answerable += 1
+        else:
+            waiting += 1
+            goes_on = goes_on or at is None
+            last = max(last, at or 0)
+    return AtRisk(answerable, waiting, last if waiting and not goes_on else None)
+
+
+def settings_to_mend(
+    *, window: int, partition: int, retention: int, outcome_retention: int, history: int | None
+) -> list[str]:
+    """
+    Return what is wrong with an installation's settings, a sentence each.
+
+    A run is answered up to a partition after its window has closed, and needs its row, its events and the
+    history of its records until then.
+
+    :param window: how long a record is watched after a write
+    :param partition: how long a partition of the derivation's schedule is
+    :param retention: how long runs are kept, from when they were made
+    :param outcome_retention: how long call outcomes are kept, which ``nrllm:telemetry:purge`` deletes
+    :param history: how far back TYPO3's history reaches; None: there is none
+    """
+    needed = window + partition
+    found = []
+    if history is None:
+        found.append(
+            "sys_history is empty: without history a write can only become 'unknown' (or 'discarded'). If runs "
+            "have written already, something trims it."
+        )
+    elif history <= needed:
+        outlook = "a derivation can only lead to 'unknown'" if history < window else "some runs become 'unknown'"
+        found.append(
+            f"sys_history reaches back {_days(history)}, and the window of {_days(window)} with a partition of "
+            f"{_days(partition)} needs more: {outlook}. If the site is older than that, keep its history longer "
+            "(TYPO3's clean-up of sys_history) or watch records for fewer days."
+        )
+    if retention <= needed:
+        found.append(
+            f"Runs are kept {_days(retention)}, and the window of {_days(window)} with a partition of "
+            f"{_days(partition)} needs more: runs are purged before they can be answered. Give "
+            "nrllm:privacy:purge more --days, or watch records for fewer days."
+        )
+    if outcome_retention < retention:
+        found.append(
+            f"Call outcomes are kept {_days(outcome_retention)}, shorter than runs, {_days(retention)}: a run "
+            "whose outcome was purged looks as if it had never been answered. Give nrllm:telemetry:purge at "
+            "least as many --days as nrllm:privacy:purge."
+        )
+    return found
+
+
+def _days(seconds: int) -> str:
+    return f"{seconds / DAY:.3g} days"

@@ -1,0 +1,98 @@
+"""What OpenLineage is told of a derivation, and that nothing of it is imported where nobody asks."""
+
+import json
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
+from demo.site import outcome_rows
+from tests.runs import DAY, add_run
+
+END = int(time.time()) // DAY * DAY - DAY
+TABLES = ["sys_history", "tx_nrllm_agentrun", "tx_nrllm_agentrun_event", "tx_nrllm_call_outcome", "tt_content"]
+
+_DERIVE_WITHOUT = """
+import pkgutil, sys
+
+
+class Without:
+    \"\"\"A Python where the OpenLineage provider and its client are not installed.\"\"\"
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        # That the provider is there at all, Airflow asks itself.
+        if name.startswith(("openlineage", "airflow.providers.openlineage.")) and not name.endswith("_info"):
+            asked.append(name)
+            raise ModuleNotFoundError(name)
+
+
+asked = []
+sys.meta_path.insert(0, Without)
+import airflow_provider_nrllm
+
+for module in pkgutil.walk_packages(airflow_provider_nrllm.__path__, "airflow_provider_nrllm."):
+    if module.name != "airflow_provider_nrllm.lineage":
+        __import__(module.name)
+from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
+
+del asked[:]
+NrLlmDeriveOutcomesOperator(task_id="derive", nrllm_conn_id="nrllm_default").execute({})
+print(asked)
+"""
+
+
+def naming(site):
+    """Return the namespace of a site and what stands before its tables' names."""
+    port = site.connection.get("port")
+    return {
+        "sqlite": (f"sqlite://{site.connection['host']}", ""),
+        "mariadb": (f"mysql://127.0.0.1:{port}", "typo3."),
+        "postgres": (f"postgres://127.0.0.1:{port}", "typo3.public."),
+    }[site.name]
+
+
+def test_lineage_names_the_tables_of_the_connection_and_has_the_counts(site):
+    add_run(site.engine, "one", made=END - 8 * DAY, writes=[END - 7 * DAY - 60])
+    operator = NrLlmDeriveOutcomesOperator(task_id="derive", nrllm_conn_id=site.conn_id)
+    operator.execute({})
+    lineage = operator.get_openlineage_facets_on_complete(None)
+    namespace, prefix = naming(site)
+    assert [(read.namespace, read.name) for read in lineage.inputs] == [(namespace, prefix + t) for t in TABLES]
+    (written,) = lineage.outputs
+    assert (written.namespace, written.name) == (namespace, f"{prefix}tx_nrllm_call_outcome")
+    assert written.outputFacets["outputStatistics"].rowCount == 1
+    counts = lineage.run_facets["nrllm_observedOutcomes"]
+    assert (counts.runsAnswered, counts.outcomes["accepted_unchanged"], counts.windowDays) == (1, 1, 7)
+    assert str(site.connection.get("password", "no password")) not in repr(lineage)
+
+
+@pytest.mark.parametrize("site", ["mariadb"], indirect=True)
+def test_the_openlineage_provider_emits_it(site, airflow_db, tmp_path, monkeypatch):
+    # In a process of its own: the provider reads its settings once.
+    file = tmp_path / "events.jsonl"
+    transport = {"type": "file", "log_file_path": str(file), "append": True}
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__TRANSPORT", json.dumps(transport))
+    site.define_connection("nrllm_default")
+    add_run(site.engine, "one", made=END - 8 * DAY, writes=[END - 7 * DAY - 60])
+    command = ["dags", "test", "nrllm_observed_outcomes", datetime.fromtimestamp(END, UTC).isoformat()]
+    subprocess.run([sys.executable, "-m", "airflow", *command], capture_output=True, text=True, check=True)
+    events = [json.loads(line) for line in file.read_text().splitlines()]
+    job = "nrllm_observed_outcomes.derive_outcomes"
+    (event,) = (event for event in events if (event["eventType"], event["job"]["name"]) == ("COMPLETE", job))
+    assert [read["name"] for read in event["inputs"]] == [f"typo3.{table}" for table in TABLES]
+    assert event["outputs"][0]["outputFacets"]["outputStatistics"]["rowCount"] == 1
+    assert event["run"]["facets"]["nrllm_observedOutcomes"]["runsAnswered"] == 1
+
+
+@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
+def test_a_derivation_asks_for_nothing_of_openlineage(site):
+    site.define_connection("nrllm_default")
+    add_run(site.engine, "old", made=END - 90 * DAY, writes=[END - 80 * DAY])
+    done = subprocess.run([sys.executable, "-c", _DERIVE_WITHOUT], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert outcome_rows(site.engine) == [("old", "accepted_unchanged")]
