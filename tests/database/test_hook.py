@@ -115,6 +115,53 @@ def test_a_written_table_without_a_uid_has_no_records(site_to_change):
     assert outcome_rows(site_to_change.engine) == [("run-00001", "unknown")]
 
 
+def test_a_table_name_that_differs_in_case_hides_no_table(site):
+    writes = {1: "TT_CONTENT:1", 2: "tt_content:2"}
+    case = world([run(number, writes=[{"target": target, "at": START}]) for number, target in writes.items()])
+    load_case(site.engine, {**case, "records": {"tt_content:2": {"state": "live"}}})
+    derive(site.conn_id)
+    assert outcome_rows(site.engine) == [("run-00001", "unknown"), ("run-00002", "accepted_unchanged")]
+
+
+@pytest.mark.parametrize(
+    ("columns", "row"),
+    [
+        ("uid VARCHAR(20), deleted INT", "('1', 0)"),
+        ("uid INT, deleted VARCHAR(5)", "(1, '1')"),
+        ("uid INT, tstamp DATE", "(1, '2026-01-01')"),
+        ("uid INT, t3ver_wsid VARCHAR(5)", "(1, '1')"),
+    ],
+)
+def test_a_column_that_holds_no_whole_numbers_is_none_of_a_record(site_to_change, columns, row):
+    execute(site_to_change, f"CREATE TABLE odd ({columns})")
+    execute(site_to_change, f"INSERT INTO odd VALUES {row}")
+    case = world([run(1, writes=[{"target": "odd:1", "at": START}]), run(2)])
+    load_case(site_to_change.engine, {**case, "records": {"tt_content:2": {"state": "live"}}})
+    derive(site_to_change.conn_id)
+    of_odd = "accepted_unchanged" if columns.startswith("uid INT") else "unknown"
+    assert outcome_rows(site_to_change.engine) == [("run-00001", of_odd), ("run-00002", "accepted_unchanged")]
+
+
+@pytest.mark.parametrize(
+    ("name", "statements"),
+    [
+        ("postgres", ["CREATE INDEX odd ON tt_content (uid)"]),
+        ("postgres", ["CREATE TYPE odd AS (uid INT)"]),
+        ("postgres", ["CREATE MATERIALIZED VIEW odd AS SELECT uid FROM tt_content WITH NO DATA"]),
+        ("mariadb", ["CREATE TABLE t (uid INT)", "CREATE VIEW odd AS SELECT uid FROM t", "DROP TABLE t"]),
+        ("sqlite", ["CREATE TABLE t (uid INT)", "CREATE VIEW odd AS SELECT uid FROM t", "DROP TABLE t"]),
+    ],
+    ids=["index", "type", "materialized view", "view on MariaDB", "view on SQLite"],
+)
+def test_what_is_no_table_has_no_records(make_site_to_change, name, statements):
+    site = make_site_to_change(name)
+    for statement in statements:
+        execute(site, statement)
+    load_case(site.engine, world([run(1, writes=[{"target": "odd:1", "at": START}])], records={}))
+    derive(site.conn_id)
+    assert outcome_rows(site.engine) == [("run-00001", "unknown")]
+
+
 @pytest.mark.parametrize("name", ["select", "Order", "_1", "x" * 63])
 def test_a_written_table_may_be_named_by_any_word(site_to_change, name):
     quoted = site_to_change.engine.dialect.identifier_preparer.quote(name)
