@@ -98,6 +98,24 @@ def test_a_uuid_that_differs_in_case_is_another_run(site):
     assert outcome_rows(site.engine) == accepted(case)
 
 
+def test_an_answer_for_a_uuid_that_differs_in_case_is_none(site):
+    case = world([run(number, uuid=uuid) for number, uuid in enumerate(("ABC", "abc", "abc "), 1)])
+    load_case(site.engine, {**case, "outcomes": [{"correlation_id": "ABC", "outcome": "edited"}]})
+    derive(site.conn_id)
+    expected = [("ABC", "edited"), ("abc", "accepted_unchanged"), ("abc ", "accepted_unchanged")]
+    assert outcome_rows(site.engine) == expected
+
+
+def test_an_outcome_that_differs_in_case_is_one_this_version_does_not_know(site):
+    others = [{"correlation_id": "run-00001", "outcome": value} for value in ("Edited", "HELPFUL", "unknown ")]
+    load_case(site.engine, world([run(1)], outcomes=others))
+    derive(site.conn_id)
+    NrLlmHook(site.conn_id).record_explicit("run-00001", "helpful")
+    assert [value for _, value in outcome_rows(site.engine)] == [
+        "Edited", "HELPFUL", "accepted_unchanged", "helpful", "unknown ",
+    ]  # fmt: skip
+
+
 def test_a_table_name_that_differs_in_case_is_another_table(site):
     case = world(
         [run(1, writes=[{"target": "TT_Content:1", "at": START}])], records={"tt_content:1": {"state": "live"}}
