@@ -62,11 +62,22 @@ def same_id(dialect: str, left: ColumnElement[Any], right: ColumnElement[Any]) -
     return and_(left == right, cast(left, LargeBinary) == cast(right, LargeBinary))
 
 
+def _value_among(dialect: str, values: Sequence[str]) -> ColumnElement[bool]:
+    """Compare an outcome to the letter: ADR-176 knows ``edited``, and ``Edited`` may be a newer version's."""
+    if dialect != "mysql":
+        return outcome.c.outcome.in_(values)
+    return cast(outcome.c.outcome, LargeBinary).in_([value.encode() for value in values])
+
+
 def unanswered(dialect: str, hinted: bool) -> ColumnElement[bool]:
     """ADR-176: an observed outcome of a value this version knows is final; ADR-185: no uuid, no answer."""
     answered = select(outcome.c.uid).where(
-        same_id(dialect, outcome.c.correlation_id, run.c.uuid), outcome.c.outcome.in_(OBSERVED)
+        same_id(dialect, outcome.c.correlation_id, run.c.uuid), _value_among(dialect, OBSERVED)
     )
+    if dialect == "mysql":
+        # MariaDB keeps answers to a subquery by what it depends on, and finds one kept for a uuid that differs in
+        # case. Let it depend on the run's own uid too.
+        answered = answered.where(run.c.uid > 0)
     if hinted:
         answered = answered.with_hint(outcome, f"FORCE INDEX ({CORRELATION_INDEX})", "mysql")
     # Not the bare uuid: MariaDB would begin with the index on it, which finds every run there is.
@@ -211,10 +222,10 @@ def lock_runs(uids: Iterable[int]) -> Select[Any]:
     return select(run.c.uid).where(among(run.c.uid, uids)).order_by(run.c.uid).with_for_update()
 
 
-def observed_of(uuids: Collection[str]) -> Select[Any]:
+def observed_of(dialect: str, uuids: Collection[str]) -> Select[Any]:
     """The correlation ids that have an observed outcome."""
     return select(outcome.c.correlation_id).where(
-        outcome.c.correlation_id.in_(sorted(uuids)), outcome.c.outcome.in_(OBSERVED)
+        outcome.c.correlation_id.in_(sorted(uuids)), _value_among(dialect, OBSERVED)
     )
 
 
@@ -229,7 +240,7 @@ def outcome_rows(outcomes: Mapping[str, str], now: int) -> list[dict[str, Any]]:
 def delete_ratings(dialect: str, correlation_id: str) -> Delete:
     """The explicit outcomes of a correlation id; the observed one stays."""
     return delete(outcome).where(
-        same_id(dialect, outcome.c.correlation_id, literal(correlation_id)), outcome.c.outcome.in_(EXPLICIT)
+        same_id(dialect, outcome.c.correlation_id, literal(correlation_id)), _value_among(dialect, EXPLICIT)
     )
 
 

@@ -98,6 +98,24 @@ def test_a_uuid_that_differs_in_case_is_another_run(site):
     assert outcome_rows(site.engine) == accepted(case)
 
 
+def test_an_answer_for_a_uuid_that_differs_in_case_is_none(site):
+    case = world([run(number, uuid=uuid) for number, uuid in enumerate(("ABC", "abc", "abc "), 1)])
+    load_case(site.engine, {**case, "outcomes": [{"correlation_id": "ABC", "outcome": "edited"}]})
+    derive(site.conn_id)
+    expected = [("ABC", "edited"), ("abc", "accepted_unchanged"), ("abc ", "accepted_unchanged")]
+    assert outcome_rows(site.engine) == expected
+
+
+def test_an_outcome_that_differs_in_case_is_one_this_version_does_not_know(site):
+    others = [{"correlation_id": "run-00001", "outcome": value} for value in ("Edited", "HELPFUL", "unknown ")]
+    load_case(site.engine, world([run(1)], outcomes=others))
+    derive(site.conn_id)
+    NrLlmHook(site.conn_id).record_explicit("run-00001", "helpful")
+    assert [value for _, value in outcome_rows(site.engine)] == [
+        "Edited", "HELPFUL", "accepted_unchanged", "helpful", "unknown ",
+    ]  # fmt: skip
+
+
 def test_a_table_name_that_differs_in_case_is_another_table(site):
     case = world(
         [run(1, writes=[{"target": "TT_Content:1", "at": START}])], records={"tt_content:1": {"state": "live"}}
@@ -113,6 +131,53 @@ def test_a_written_table_without_a_uid_has_no_records(site_to_change):
     load_case(site_to_change.engine, world([run(1, writes=[{"target": "odd:1", "at": START}])], records={}))
     derive(site_to_change.conn_id)
     assert outcome_rows(site_to_change.engine) == [("run-00001", "unknown")]
+
+
+def test_a_table_name_that_differs_in_case_hides_no_table(site):
+    writes = {1: "TT_CONTENT:1", 2: "tt_content:2"}
+    case = world([run(number, writes=[{"target": target, "at": START}]) for number, target in writes.items()])
+    load_case(site.engine, {**case, "records": {"tt_content:2": {"state": "live"}}})
+    derive(site.conn_id)
+    assert outcome_rows(site.engine) == [("run-00001", "unknown"), ("run-00002", "accepted_unchanged")]
+
+
+@pytest.mark.parametrize(
+    ("columns", "row"),
+    [
+        ("uid VARCHAR(20), deleted INT", "('1', 0)"),
+        ("uid INT, deleted VARCHAR(5)", "(1, '1')"),
+        ("uid INT, tstamp DATE", "(1, '2026-01-01')"),
+        ("uid INT, t3ver_wsid VARCHAR(5)", "(1, '1')"),
+    ],
+)
+def test_a_column_that_holds_no_whole_numbers_is_none_of_a_record(site_to_change, columns, row):
+    execute(site_to_change, f"CREATE TABLE odd ({columns})")
+    execute(site_to_change, f"INSERT INTO odd VALUES {row}")
+    case = world([run(1, writes=[{"target": "odd:1", "at": START}]), run(2)])
+    load_case(site_to_change.engine, {**case, "records": {"tt_content:2": {"state": "live"}}})
+    derive(site_to_change.conn_id)
+    of_odd = "accepted_unchanged" if columns.startswith("uid INT") else "unknown"
+    assert outcome_rows(site_to_change.engine) == [("run-00001", of_odd), ("run-00002", "accepted_unchanged")]
+
+
+@pytest.mark.parametrize(
+    ("name", "statements"),
+    [
+        ("postgres", ["CREATE INDEX odd ON tt_content (uid)"]),
+        ("postgres", ["CREATE TYPE odd AS (uid INT)"]),
+        ("postgres", ["CREATE MATERIALIZED VIEW odd AS SELECT uid FROM tt_content WITH NO DATA"]),
+        ("mariadb", ["CREATE TABLE t (uid INT)", "CREATE VIEW odd AS SELECT uid FROM t", "DROP TABLE t"]),
+        ("sqlite", ["CREATE TABLE t (uid INT)", "CREATE VIEW odd AS SELECT uid FROM t", "DROP TABLE t"]),
+    ],
+    ids=["index", "type", "materialized view", "view on MariaDB", "view on SQLite"],
+)
+def test_what_is_no_table_has_no_records(make_site_to_change, name, statements):
+    site = make_site_to_change(name)
+    for statement in statements:
+        execute(site, statement)
+    load_case(site.engine, world([run(1, writes=[{"target": "odd:1", "at": START}])], records={}))
+    derive(site.conn_id)
+    assert outcome_rows(site.engine) == [("run-00001", "unknown")]
 
 
 @pytest.mark.parametrize("name", ["select", "Order", "_1", "x" * 63])
