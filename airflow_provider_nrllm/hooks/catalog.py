@@ -26,27 +26,30 @@ class WrittenTables:
 
     def __init__(self, wanted: Sequence[str]) -> None:
         self.wanted = wanted
-        self._absent: set[tuple[str, str]] = set()
+        self._columns: dict[str, frozenset[str]] = {}
 
     def read(self, connection: Connection, names: Iterable[str]) -> Mapping[str, frozenset[str]]:
         """
-        Return the columns of the named tables; a table that does not exist is not in it.
+        Return the columns of the named tables, none for a table that does not exist.
 
-        One statement, and on MySQL and MariaDB some more for what was not seen to be absent before.
+        A table is looked up once: with one statement for all that were not asked about before, and on MySQL and
+        MariaDB some more for what their user does not see.
 
         :param names: from data
         :raises sqlalchemy.exc.DBAPIError: where it cannot be told from a missing privilege whether a table or column
             is there, so that what may not be read is never taken for gone
         """
-        names = sorted(names)
-        found = columns_of(connection, names, whole_numbers=True)
-        if connection.dialect.name == "mysql":
-            absent = {(name, wanted) for name in names for wanted in self.wanted if wanted not in found.get(name, ())}
-            if absent - self._absent and not _sees_all_tables(connection):
-                for name, wanted in sorted(absent - self._absent):
-                    _probe(connection, name, wanted)
-            self._absent |= absent
-        return found
+        unseen = sorted(set(names) - self._columns.keys())
+        if unseen:
+            found = columns_of(connection, unseen, whole_numbers=True)
+            columns = {name: found.get(name, frozenset()) for name in unseen}
+            if connection.dialect.name == "mysql":
+                absent = [(name, wanted) for name in unseen for wanted in self.wanted if wanted not in columns[name]]
+                if absent and not _sees_all_tables(connection):
+                    for name, wanted in absent:
+                        _probe(connection, name, wanted)
+            self._columns |= columns
+        return self._columns
 
 
 def columns_of(
