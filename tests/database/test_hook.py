@@ -75,6 +75,43 @@ def test_runs_with_unreadable_writes_in_front_do_not_stop_the_queue(site):
     assert result["unreadable_writes"] == 500
 
 
+@pytest.mark.parametrize(
+    "writes",
+    [
+        [{"target": f"tx_{number}:1", "at": START - number} for number in range(1500)],
+        [{"target": "tt_content:1", "at": START - number * 9 * DAY} for number in range(1500)],
+    ],
+    ids=["of many tables", "far apart"],
+)
+def test_any_number_of_writes_of_a_run_is_answered(site, writes):
+    load_case(site.engine, world([run(1, writes=writes), run(2)], records={"tt_content:2": {"state": "live"}}))
+    derive(site.conn_id)
+    assert outcome_rows(site.engine) == [("run-00001", "unknown"), ("run-00002", "accepted_unchanged")]
+
+
+def test_any_number_of_written_tables_is_looked_up(site_to_change):
+    writes = [{"target": f"tx_{number}:1", "at": START} for number in range(600)]
+    with site_to_change.engine.begin() as connection:
+        for number in range(600):
+            connection.execute(text(f"CREATE TABLE tx_{number} (uid INT)"))
+            connection.execute(text(f"INSERT INTO tx_{number} VALUES (1)"))
+    load_case(site_to_change.engine, world([run(1, writes=writes)], records={}))
+    derive(site_to_change.conn_id)
+    assert outcome_rows(site_to_change.engine) == [("run-00001", "accepted_unchanged")]
+
+
+def test_a_payload_that_is_no_utf_8_is_unreadable(make_site):
+    site = make_site("sqlite")
+    load_case(site.engine, world([run(1), run(2)]))
+    execute(
+        site,
+        "UPDATE tx_nrllm_agentrun_event SET payload = CAST(X'7BFF' AS TEXT) WHERE run = "
+        "(SELECT uid FROM tx_nrllm_agentrun WHERE uuid = 'run-00001')",
+    )
+    derive(site.conn_id)
+    assert outcome_rows(site.engine) == [("run-00001", "unknown"), ("run-00002", "accepted_unchanged")]
+
+
 def test_runs_that_are_not_settled_in_front_do_not_stop_the_queue(site):
     waiting = [run(number, status="waiting_for_approval", finished_at=0) for number in range(1, 101)]
     good = [run(number, at=START + 60) for number in range(101, 111)]
@@ -196,6 +233,55 @@ def test_a_workspace_of_null_is_the_live_one(site):
     execute(site, "UPDATE sys_history SET workspace = NULL")
     derive(site.conn_id)
     assert outcome_rows(site.engine) == accepted(case)
+
+
+def make_nullable(site, table, column, type_):
+    if site.name == "sqlite":
+        # SQLite changes no column; another one takes its place.
+        execute(site, f"ALTER TABLE {table} RENAME COLUMN {column} TO old_{column}")
+        execute(site, f"ALTER TABLE {table} ADD COLUMN {column} {type_}")
+        execute(site, f"UPDATE {table} SET {column} = old_{column}")
+    elif site.name == "mariadb":
+        execute(site, f"ALTER TABLE {table} MODIFY {column} {type_} NULL")
+    else:
+        execute(site, f"ALTER TABLE {table} ALTER COLUMN {column} DROP NOT NULL")
+
+
+# One good write and one unreadable, and a person's MODIFY: what is edited is proven.
+@pytest.mark.parametrize(
+    ("table", "column", "type_", "where", "expected"),
+    [
+        ("sys_history", "tstamp", "INT", "uid = 2", "unknown"),
+        ("sys_history", "actiontype", "INT", "uid = 2", "edited"),
+        ("sys_history", "recuid", "INT", "uid = 2", "unknown"),
+        ("sys_history", "tablename", "VARCHAR(255)", "uid = 2", "unknown"),
+        ("tx_nrllm_agentrun_event", "crdate", "INT", "kind = 'tool_write' AND payload = '{'", "edited"),
+        ("tx_nrllm_agentrun_event", "payload", "TEXT", "payload = '{'", "edited"),
+        ("tx_nrllm_agentrun_event", "kind", "VARCHAR(32)", "payload = '{'", "edited"),
+        ("tx_nrllm_agentrun", "finished_at", "INT", "uid > 0", "edited"),
+        ("tx_nrllm_agentrun", "status", "VARCHAR(32)", "uid > 0", None),
+        ("tx_nrllm_agentrun", "uuid", "VARCHAR(36)", "uid > 0", None),
+        ("tx_nrllm_call_outcome", "outcome", "VARCHAR(24)", "uid > 0", "edited"),
+        ("tx_nrllm_call_outcome", "correlation_id", "VARCHAR(36)", "uid > 0", "edited"),
+        ("tt_content", "deleted", "INT", "uid > 0", "edited"),
+        ("tt_content", "tstamp", "INT", "uid > 0", "edited"),
+        ("tt_content", "t3ver_wsid", "INT", "uid > 0", "edited"),
+    ],
+)
+@pytest.mark.parametrize("start", [None, "2026-01-01"])
+def test_a_null_is_what_typo3_has_by_default_and_stops_nothing(
+    site_to_change, table, column, type_, where, expected, start
+):
+    case = world([run(1)], outcomes=[{"correlation_id": "another", "outcome": "helpful"}])
+    case["runs"][0]["writes"].append({"payload": "{", "at": START})
+    case["history"].append({"uid": 2, "record": "tt_content:1", "at": START + DAY, "action": 2, "workspace": 0})
+    load_case(site_to_change.engine, case)
+    make_nullable(site_to_change, table, column, type_)
+    execute(site_to_change, f"UPDATE {table} SET {column} = NULL WHERE {where}")
+    derive(site_to_change.conn_id, interval_start=start, interval_end="2026-02-01")
+    assert [outcome for uuid, outcome in outcome_rows(site_to_change.engine) if uuid == "run-00001"] == (
+        [expected] if expected else []
+    )
 
 
 def test_a_site_in_order_passes_the_connection_test(site):
