@@ -41,6 +41,12 @@ EXPLICIT = [str(value) for value in ExplicitOutcome]
 #: read all outcomes for every run.
 CORRELATION_INDEX = "correlation"
 
+#: SQLite nests what is joined by OR, and takes no more than 1000 levels.
+_ORS_IN_A_ROW = 100
+
+#: The most selects that SQLite takes in one UNION.
+TABLES_AT_ONCE = 500
+
 #: Where a page begins: the time and the uid of the last row of the page before.
 Key = tuple[int, int]
 
@@ -48,6 +54,19 @@ Key = tuple[int, int]
 def among(column: ColumnElement[Any], numbers: Iterable[int]) -> ColumnElement[bool]:
     """Whether a column is one of the numbers."""
     return column.in_(bindparam(None, sorted(numbers), expanding=True, literal_execute=True))
+
+
+def _any_of(conditions: Sequence[ColumnElement[bool]], uid: ColumnElement[Any]) -> ColumnElement[bool]:
+    """
+    Join by OR.
+
+    :param uid: of the row, which is always above 0
+    """
+    if len(conditions) <= _ORS_IN_A_ROW:
+        return or_(*conditions)
+    some = [conditions[first : first + _ORS_IN_A_ROW] for first in range(0, len(conditions), _ORS_IN_A_ROW)]
+    # The AND keeps SQLAlchemy from making one row of them again.
+    return or_(*(and_(uid > 0, or_(*few)) for few in some))
 
 
 def later_than(time: ColumnElement[Any], uid: ColumnElement[Any], key: Key) -> ColumnElement[bool]:
@@ -62,11 +81,22 @@ def same_id(dialect: str, left: ColumnElement[Any], right: ColumnElement[Any]) -
     return and_(left == right, cast(left, LargeBinary) == cast(right, LargeBinary))
 
 
+def _value_among(dialect: str, values: Sequence[str]) -> ColumnElement[bool]:
+    """Compare an outcome to the letter: ADR-176 knows ``edited``, and ``Edited`` may be a newer version's."""
+    if dialect != "mysql":
+        return outcome.c.outcome.in_(values)
+    return cast(outcome.c.outcome, LargeBinary).in_([value.encode() for value in values])
+
+
 def unanswered(dialect: str, hinted: bool) -> ColumnElement[bool]:
     """ADR-176: an observed outcome of a value this version knows is final; ADR-185: no uuid, no answer."""
     answered = select(outcome.c.uid).where(
-        same_id(dialect, outcome.c.correlation_id, run.c.uuid), outcome.c.outcome.in_(OBSERVED)
+        same_id(dialect, outcome.c.correlation_id, run.c.uuid), _value_among(dialect, OBSERVED)
     )
+    if dialect == "mysql":
+        # MariaDB keeps answers to a subquery by what it depends on, and finds one kept for a uuid that differs in
+        # case. Let it depend on the run's own uid too.
+        answered = answered.where(run.c.uid > 0)
     if hinted:
         answered = answered.with_hint(outcome, f"FORCE INDEX ({CORRELATION_INDEX})", "mysql")
     # Not the bare uuid: MariaDB would begin with the index on it, which finds every run there is.
@@ -142,8 +172,8 @@ def runs_of(uuids: Collection[str]) -> Select[Any]:
 
 
 def writes_of(runs: Iterable[int]) -> Select[Any]:
-    """All writes of the runs."""
-    return select(event.c.run, event.c.crdate, event.c.uid, event.c.payload).where(
+    """All writes of the runs; a time of NULL is 0, which it is by TYPO3's own default."""
+    return select(event.c.run, func.coalesce(event.c.crdate, 0), event.c.uid, event.c.payload).where(
         event.c.kind == "tool_write", among(event.c.run, runs)
     )
 
@@ -151,7 +181,8 @@ def writes_of(runs: Iterable[int]) -> Select[Any]:
 def writes_in(stretches: Sequence[Stretch]) -> Select[Any]:
     """All writes of any run in the stretches."""
     return select(event.c.crdate, event.c.uid, event.c.payload).where(
-        event.c.kind == "tool_write", or_(*(event.c.crdate.between(first, last) for first, last in stretches))
+        event.c.kind == "tool_write",
+        _any_of([event.c.crdate.between(first, last) for first, last in stretches], event.c.uid),
     )
 
 
@@ -159,19 +190,20 @@ def history_of(targets: Iterable[Target], near: Stretch | None = None) -> Select
     """
     The history of the records: who changed what is not read, nor what the values were.
 
+    A stamp of NULL is 0, and a workspace of NULL is the live one: TYPO3's own defaults.
+
     :param near: of the other rows only those in this stretch; but all that delete, undelete or publish the
         record, and all drafts
     """
-    workspace = func.coalesce(history.c.workspace, 0)
-    of_targets = or_(
-        *(
+    stamp, workspace = func.coalesce(history.c.tstamp, 0), func.coalesce(history.c.workspace, 0)
+    of_targets = _any_of(
+        [
             and_(history.c.tablename == table, among(history.c.recuid, uids))
             for table, uids in uids_by_table(targets).items()
-        )
+        ],
+        history.c.uid,
     )
-    return select(
-        history.c.tablename, history.c.recuid, history.c.tstamp, history.c.uid, history.c.actiontype, workspace
-    ).where(
+    return select(history.c.tablename, history.c.recuid, stamp, history.c.uid, history.c.actiontype, workspace).where(
         of_targets,
         or_(
             history.c.tstamp.between(*near),
@@ -187,7 +219,7 @@ def records(uids: Mapping[str, Collection[int]], columns: Mapping[str, frozenset
     """
     The rows of written tables that tell whether a record is there: ``table, uid, deleted, tstamp, workspace``.
 
-    :param uids: of the records, by table
+    :param uids: of the records, by table; at most :data:`TABLES_AT_ONCE`
     :param columns: the columns each of these tables has, ``uid`` among them
     """
     selects = []
@@ -211,10 +243,10 @@ def lock_runs(uids: Iterable[int]) -> Select[Any]:
     return select(run.c.uid).where(among(run.c.uid, uids)).order_by(run.c.uid).with_for_update()
 
 
-def observed_of(uuids: Collection[str]) -> Select[Any]:
+def observed_of(dialect: str, uuids: Collection[str]) -> Select[Any]:
     """The correlation ids that have an observed outcome."""
     return select(outcome.c.correlation_id).where(
-        outcome.c.correlation_id.in_(sorted(uuids)), outcome.c.outcome.in_(OBSERVED)
+        outcome.c.correlation_id.in_(sorted(uuids)), _value_among(dialect, OBSERVED)
     )
 
 
@@ -229,7 +261,7 @@ def outcome_rows(outcomes: Mapping[str, str], now: int) -> list[dict[str, Any]]:
 def delete_ratings(dialect: str, correlation_id: str) -> Delete:
     """The explicit outcomes of a correlation id; the observed one stays."""
     return delete(outcome).where(
-        same_id(dialect, outcome.c.correlation_id, literal(correlation_id)), outcome.c.outcome.in_(EXPLICIT)
+        same_id(dialect, outcome.c.correlation_id, literal(correlation_id)), _value_among(dialect, EXPLICIT)
     )
 
 

@@ -115,8 +115,7 @@ def _look_at_record(cursor: Any, payload: str, mark: str, columns: Mapping[str, 
         return
     table, uid = named["writeTargetTable"], named["writeTargetUid"]
     cursor.execute(
-        "SELECT tstamp, uid, actiontype, workspace FROM sys_history "
-        f"WHERE tablename = {mark} AND recuid = {mark} ORDER BY tstamp, uid",
+        f"SELECT tstamp, uid, actiontype, workspace FROM sys_history WHERE tablename = {mark} AND recuid = {mark}",
         (table, uid),
     )
     cursor.fetchall()

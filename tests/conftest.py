@@ -150,9 +150,27 @@ def server_site(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture
+def make_site_to_change(make_site: Callable[[str], Site]) -> Iterator[Callable[[str], Site]]:
+    """Make an empty site on the engine of that name, whose tables the test may alter and drop."""
+    made: list[Site] = []
+
+    def make(name: str) -> Site:
+        made.append(make_site(name))
+        return made[-1]
+
+    yield make
+    for site in made:
+        _make_tables_anew(site)
+
+
+@pytest.fixture
 def site_to_change(site: Site) -> Iterator[Site]:
     """An empty site whose tables the test may alter and drop; they are made anew after it."""
     yield site
+    _make_tables_anew(site)
+
+
+def _make_tables_anew(site: Site) -> None:
     if site.server:
         site.server.empty_database()
     else:

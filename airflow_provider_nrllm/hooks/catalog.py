@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import column, func, select, table, true, union_all
+from sqlalchemy import LargeBinary, cast, column, func, select, table, true, union_all
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
@@ -18,70 +18,99 @@ class WrittenTables:
     """
     The tables that runs wrote, and which of the wanted columns they have.
 
+    A column of another type than a whole number is none of TYPO3's, and is taken for absent: what it holds would be
+    no uid, flag or stamp, and engines would not even compare it.
+
     :param wanted: the columns to look for
     """
 
     def __init__(self, wanted: Sequence[str]) -> None:
         self.wanted = wanted
-        self._absent: set[tuple[str, str]] = set()
+        self._columns: dict[str, frozenset[str]] = {}
 
     def read(self, connection: Connection, names: Iterable[str]) -> Mapping[str, frozenset[str]]:
         """
-        Return the columns of the named tables; a table that does not exist is not in it.
+        Return the columns of the named tables, none for a table that does not exist.
 
-        One statement, and on MySQL and MariaDB some more for what was not seen to be absent before.
+        A table is looked up once: with one statement for all that were not asked about before, and on MySQL and
+        MariaDB some more for what their user does not see.
 
         :param names: from data
         :raises sqlalchemy.exc.DBAPIError: where it cannot be told from a missing privilege whether a table or column
             is there, so that what may not be read is never taken for gone
         """
-        names = sorted(names)
-        found = columns_of(connection, names)
-        if connection.dialect.name == "mysql":
-            absent = {(name, wanted) for name in names for wanted in self.wanted if wanted not in found.get(name, ())}
-            if absent - self._absent and not _sees_all_tables(connection):
-                for name, wanted in sorted(absent - self._absent):
-                    _probe(connection, name, wanted)
-            self._absent |= absent
-        return found
+        unseen = sorted(set(names) - self._columns.keys())
+        if unseen:
+            found = columns_of(connection, unseen, whole_numbers=True)
+            columns = {name: found.get(name, frozenset()) for name in unseen}
+            if connection.dialect.name == "mysql":
+                absent = [(name, wanted) for name in unseen for wanted in self.wanted if wanted not in columns[name]]
+                if absent and not _sees_all_tables(connection):
+                    for name, wanted in absent:
+                        _probe(connection, name, wanted)
+            self._columns |= columns
+        return self._columns
 
 
-def columns_of(connection: Connection, names: Sequence[str]) -> Mapping[str, frozenset[str]]:
+def columns_of(
+    connection: Connection, names: Sequence[str], *, whole_numbers: bool = False
+) -> Mapping[str, frozenset[str]]:
     """
     Return the columns of those of the named tables that exist and that the user may see, by exact name.
 
     One statement, whatever the number of names. MySQL and MariaDB show a user only what it has a privilege for.
+
+    :param whole_numbers: only the columns of an integer type
     """
     dialect = connection.dialect.name
     if dialect == "sqlite":
         master = table("sqlite_master", column("name"), column("type"))
-        info = func.pragma_table_info(master.c.name).table_valued("name")
+        info = func.pragma_table_info(master.c.name).table_valued("name", "type")
         query = (
             select(master.c.name, info.c.name)
             .select_from(master.join(info, true()))
-            .where(master.c.type.in_(["table", "view"]), master.c.name.in_(names))
+            # No view: one whose table is gone would fail all of the statement.
+            .where(master.c.type == "table", master.c.name.in_(names))
         )
+        # As SQLite itself tells the affinity of a column.
+        is_whole_number = info.c.type.like("%INT%")
     elif dialect == "postgresql":
         # pg_catalog, not information_schema: what may not be read is denied, and not taken for gone.
-        relation = table("pg_class", column("oid"), column("relname"), schema="pg_catalog")
-        attribute = table("pg_attribute", column("attrelid"), column("attname"), column("attnum"), schema="pg_catalog")
+        relation = table("pg_class", column("oid"), column("relname"), column("relkind"), schema="pg_catalog")
+        attribute = table(
+            "pg_attribute",
+            column("attrelid"),
+            column("attname"),
+            column("attnum"),
+            column("atttypid"),
+            schema="pg_catalog",
+        )
         query = select(relation.c.relname, attribute.c.attname).where(
             attribute.c.attrelid == relation.c.oid,
             attribute.c.attnum > 0,
             func.pg_catalog.pg_table_is_visible(relation.c.oid),
             relation.c.relname.in_(names),
+            # Indexes and types have names and columns too.
+            relation.c.relkind.in_(["r", "p", "v", "f"]),
         )
+        is_whole_number = func.pg_catalog.format_type(attribute.c.atttypid, None).in_(["smallint", "integer", "bigint"])
     else:
         columns = table(
             "columns",
             column("table_schema"),
             column("table_name"),
             column("column_name"),
+            column("data_type"),
             schema="information_schema",
         )
         query = select(columns.c.table_name, columns.c.column_name).where(
-            columns.c.table_schema == func.database(), columns.c.table_name.in_(names)
+            columns.c.table_schema == func.database(),
+            # To the letter: of two names that differ in case, MariaDB would look for the first one only.
+            cast(columns.c.table_name, LargeBinary).in_([name.encode() for name in names]),
         )
+        is_whole_number = columns.c.data_type.in_(["tinyint", "smallint", "mediumint", "int", "bigint"])
+    if whole_numbers:
+        query = query.where(is_whole_number)
     wanted = frozenset(names)
     found: dict[str, set[str]] = {}
     for table_name, column_name in connection.execute(query):

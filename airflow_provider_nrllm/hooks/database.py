@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowNotFoundException, BaseHook
@@ -216,11 +216,13 @@ class SiteDatabase:
 
 
 def _use_explicit_transactions(engine: Engine) -> None:
-    """Let SQLAlchemy begin SQLite's transactions: the driver would begin none before a SELECT."""
+    """Let SQLAlchemy begin SQLite's transactions: the driver would begin none before a SELECT; and read any text."""
 
     @event.listens_for(engine, "connect")
     def _on_connect(dbapi_connection: Any, _record: Any) -> None:
         dbapi_connection.isolation_level = None
+        # What is no UTF-8 is no readable payload, and no error.
+        dbapi_connection.text_factory = partial(str, encoding="utf-8", errors="replace")
 
     @event.listens_for(engine, "begin")
     def _on_begin(connection: Connection) -> None:

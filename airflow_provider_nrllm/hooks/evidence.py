@@ -130,10 +130,11 @@ class EvidenceReader:
         """Return the state of the records that have a row; a table that does not exist has none (ADR-185)."""
         uids = statements.uids_by_table(targets)
         columns = self._written_tables.read(connection, uids)
-        present = {table: uids[table] for table in uids if "uid" in columns.get(table, ())}
-        if not present:
-            return {}
-        return {
-            Target(table, uid): record_of(deleted=deleted, tstamp=tstamp, workspace=workspace)
-            for table, uid, deleted, tstamp, workspace in connection.execute(statements.records(present, columns))
-        }
+        present = [table for table in uids if "uid" in columns.get(table, ())]
+        states: dict[Target, Record] = {}
+        # One statement on any site but one with hundreds of tables that are all written at once.
+        for position in range(0, len(present), statements.TABLES_AT_ONCE):
+            some = {table: uids[table] for table in present[position : position + statements.TABLES_AT_ONCE]}
+            for table, uid, deleted, tstamp, workspace in connection.execute(statements.records(some, columns)):
+                states[Target(table, uid)] = record_of(deleted=deleted, tstamp=tstamp, workspace=workspace)
+        return states

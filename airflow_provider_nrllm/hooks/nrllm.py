@@ -176,7 +176,8 @@ class NrLlmHook(BaseHook):
     ) -> list[SettledRun]:
         if not runs:
             return []
-        answered = set(connection.execute(statements.observed_of([run.uuid for run in runs])).scalars())
+        query = statements.observed_of(connection.dialect.name, [run.uuid for run in runs])
+        answered = set(connection.execute(query).scalars())
         unanswered = [run for run in runs if run.uuid not in answered]
         if unanswered:
             rows = statements.outcome_rows({run.uuid: outcomes[run.uuid] for run in unanswered}, int(time.time()))

@@ -75,6 +75,43 @@ def test_runs_with_unreadable_writes_in_front_do_not_stop_the_queue(site):
     assert result["unreadable_writes"] == 500
 
 
+@pytest.mark.parametrize(
+    "writes",
+    [
+        [{"target": f"tx_{number}:1", "at": START - number} for number in range(1500)],
+        [{"target": "tt_content:1", "at": START - number * 9 * DAY} for number in range(1500)],
+    ],
+    ids=["of many tables", "far apart"],
+)
+def test_any_number_of_writes_of_a_run_is_answered(site, writes):
+    load_case(site.engine, world([run(1, writes=writes), run(2)], records={"tt_content:2": {"state": "live"}}))
+    derive(site.conn_id)
+    assert outcome_rows(site.engine) == [("run-00001", "unknown"), ("run-00002", "accepted_unchanged")]
+
+
+def test_any_number_of_written_tables_is_looked_up(site_to_change):
+    writes = [{"target": f"tx_{number}:1", "at": START} for number in range(600)]
+    with site_to_change.engine.begin() as connection:
+        for number in range(600):
+            connection.execute(text(f"CREATE TABLE tx_{number} (uid INT)"))
+            connection.execute(text(f"INSERT INTO tx_{number} VALUES (1)"))
+    load_case(site_to_change.engine, world([run(1, writes=writes)], records={}))
+    derive(site_to_change.conn_id)
+    assert outcome_rows(site_to_change.engine) == [("run-00001", "accepted_unchanged")]
+
+
+def test_a_payload_that_is_no_utf_8_is_unreadable(make_site):
+    site = make_site("sqlite")
+    load_case(site.engine, world([run(1), run(2)]))
+    execute(
+        site,
+        "UPDATE tx_nrllm_agentrun_event SET payload = CAST(X'7BFF' AS TEXT) WHERE run = "
+        "(SELECT uid FROM tx_nrllm_agentrun WHERE uuid = 'run-00001')",
+    )
+    derive(site.conn_id)
+    assert outcome_rows(site.engine) == [("run-00001", "unknown"), ("run-00002", "accepted_unchanged")]
+
+
 def test_runs_that_are_not_settled_in_front_do_not_stop_the_queue(site):
     waiting = [run(number, status="waiting_for_approval", finished_at=0) for number in range(1, 101)]
     good = [run(number, at=START + 60) for number in range(101, 111)]
@@ -98,6 +135,24 @@ def test_a_uuid_that_differs_in_case_is_another_run(site):
     assert outcome_rows(site.engine) == accepted(case)
 
 
+def test_an_answer_for_a_uuid_that_differs_in_case_is_none(site):
+    case = world([run(number, uuid=uuid) for number, uuid in enumerate(("ABC", "abc", "abc "), 1)])
+    load_case(site.engine, {**case, "outcomes": [{"correlation_id": "ABC", "outcome": "edited"}]})
+    derive(site.conn_id)
+    expected = [("ABC", "edited"), ("abc", "accepted_unchanged"), ("abc ", "accepted_unchanged")]
+    assert outcome_rows(site.engine) == expected
+
+
+def test_an_outcome_that_differs_in_case_is_one_this_version_does_not_know(site):
+    others = [{"correlation_id": "run-00001", "outcome": value} for value in ("Edited", "HELPFUL", "unknown ")]
+    load_case(site.engine, world([run(1)], outcomes=others))
+    derive(site.conn_id)
+    NrLlmHook(site.conn_id).record_explicit("run-00001", "helpful")
+    assert [value for _, value in outcome_rows(site.engine)] == [
+        "Edited", "HELPFUL", "accepted_unchanged", "helpful", "unknown ",
+    ]  # fmt: skip
+
+
 def test_a_table_name_that_differs_in_case_is_another_table(site):
     case = world(
         [run(1, writes=[{"target": "TT_Content:1", "at": START}])], records={"tt_content:1": {"state": "live"}}
@@ -113,6 +168,53 @@ def test_a_written_table_without_a_uid_has_no_records(site_to_change):
     load_case(site_to_change.engine, world([run(1, writes=[{"target": "odd:1", "at": START}])], records={}))
     derive(site_to_change.conn_id)
     assert outcome_rows(site_to_change.engine) == [("run-00001", "unknown")]
+
+
+def test_a_table_name_that_differs_in_case_hides_no_table(site):
+    writes = {1: "TT_CONTENT:1", 2: "tt_content:2"}
+    case = world([run(number, writes=[{"target": target, "at": START}]) for number, target in writes.items()])
+    load_case(site.engine, {**case, "records": {"tt_content:2": {"state": "live"}}})
+    derive(site.conn_id)
+    assert outcome_rows(site.engine) == [("run-00001", "unknown"), ("run-00002", "accepted_unchanged")]
+
+
+@pytest.mark.parametrize(
+    ("columns", "row"),
+    [
+        ("uid VARCHAR(20), deleted INT", "('1', 0)"),
+        ("uid INT, deleted VARCHAR(5)", "(1, '1')"),
+        ("uid INT, tstamp DATE", "(1, '2026-01-01')"),
+        ("uid INT, t3ver_wsid VARCHAR(5)", "(1, '1')"),
+    ],
+)
+def test_a_column_that_holds_no_whole_numbers_is_none_of_a_record(site_to_change, columns, row):
+    execute(site_to_change, f"CREATE TABLE odd ({columns})")
+    execute(site_to_change, f"INSERT INTO odd VALUES {row}")
+    case = world([run(1, writes=[{"target": "odd:1", "at": START}]), run(2)])
+    load_case(site_to_change.engine, {**case, "records": {"tt_content:2": {"state": "live"}}})
+    derive(site_to_change.conn_id)
+    of_odd = "accepted_unchanged" if columns.startswith("uid INT") else "unknown"
+    assert outcome_rows(site_to_change.engine) == [("run-00001", of_odd), ("run-00002", "accepted_unchanged")]
+
+
+@pytest.mark.parametrize(
+    ("name", "statements"),
+    [
+        ("postgres", ["CREATE INDEX odd ON tt_content (uid)"]),
+        ("postgres", ["CREATE TYPE odd AS (uid INT)"]),
+        ("postgres", ["CREATE MATERIALIZED VIEW odd AS SELECT uid FROM tt_content WITH NO DATA"]),
+        ("mariadb", ["CREATE TABLE t (uid INT)", "CREATE VIEW odd AS SELECT uid FROM t", "DROP TABLE t"]),
+        ("sqlite", ["CREATE TABLE t (uid INT)", "CREATE VIEW odd AS SELECT uid FROM t", "DROP TABLE t"]),
+    ],
+    ids=["index", "type", "materialized view", "view on MariaDB", "view on SQLite"],
+)
+def test_what_is_no_table_has_no_records(make_site_to_change, name, statements):
+    site = make_site_to_change(name)
+    for statement in statements:
+        execute(site, statement)
+    load_case(site.engine, world([run(1, writes=[{"target": "odd:1", "at": START}])], records={}))
+    derive(site.conn_id)
+    assert outcome_rows(site.engine) == [("run-00001", "unknown")]
 
 
 @pytest.mark.parametrize("name", ["select", "Order", "_1", "x" * 63])
@@ -131,6 +233,55 @@ def test_a_workspace_of_null_is_the_live_one(site):
     execute(site, "UPDATE sys_history SET workspace = NULL")
     derive(site.conn_id)
     assert outcome_rows(site.engine) == accepted(case)
+
+
+def make_nullable(site, table, column, type_):
+    if site.name == "sqlite":
+        # SQLite changes no column; another one takes its place.
+        execute(site, f"ALTER TABLE {table} RENAME COLUMN {column} TO old_{column}")
+        execute(site, f"ALTER TABLE {table} ADD COLUMN {column} {type_}")
+        execute(site, f"UPDATE {table} SET {column} = old_{column}")
+    elif site.name == "mariadb":
+        execute(site, f"ALTER TABLE {table} MODIFY {column} {type_} NULL")
+    else:
+        execute(site, f"ALTER TABLE {table} ALTER COLUMN {column} DROP NOT NULL")
+
+
+# One good write and one unreadable, and a person's MODIFY: what is edited is proven.
+@pytest.mark.parametrize(
+    ("table", "column", "type_", "where", "expected"),
+    [
+        ("sys_history", "tstamp", "INT", "uid = 2", "unknown"),
+        ("sys_history", "actiontype", "INT", "uid = 2", "edited"),
+        ("sys_history", "recuid", "INT", "uid = 2", "unknown"),
+        ("sys_history", "tablename", "VARCHAR(255)", "uid = 2", "unknown"),
+        ("tx_nrllm_agentrun_event", "crdate", "INT", "kind = 'tool_write' AND payload = '{'", "edited"),
+        ("tx_nrllm_agentrun_event", "payload", "TEXT", "payload = '{'", "edited"),
+        ("tx_nrllm_agentrun_event", "kind", "VARCHAR(32)", "payload = '{'", "edited"),
+        ("tx_nrllm_agentrun", "finished_at", "INT", "uid > 0", "edited"),
+        ("tx_nrllm_agentrun", "status", "VARCHAR(32)", "uid > 0", None),
+        ("tx_nrllm_agentrun", "uuid", "VARCHAR(36)", "uid > 0", None),
+        ("tx_nrllm_call_outcome", "outcome", "VARCHAR(24)", "uid > 0", "edited"),
+        ("tx_nrllm_call_outcome", "correlation_id", "VARCHAR(36)", "uid > 0", "edited"),
+        ("tt_content", "deleted", "INT", "uid > 0", "edited"),
+        ("tt_content", "tstamp", "INT", "uid > 0", "edited"),
+        ("tt_content", "t3ver_wsid", "INT", "uid > 0", "edited"),
+    ],
+)
+@pytest.mark.parametrize("start", [None, "2026-01-01"])
+def test_a_null_is_what_typo3_has_by_default_and_stops_nothing(
+    site_to_change, table, column, type_, where, expected, start
+):
+    case = world([run(1)], outcomes=[{"correlation_id": "another", "outcome": "helpful"}])
+    case["runs"][0]["writes"].append({"payload": "{", "at": START})
+    case["history"].append({"uid": 2, "record": "tt_content:1", "at": START + DAY, "action": 2, "workspace": 0})
+    load_case(site_to_change.engine, case)
+    make_nullable(site_to_change, table, column, type_)
+    execute(site_to_change, f"UPDATE {table} SET {column} = NULL WHERE {where}")
+    derive(site_to_change.conn_id, interval_start=start, interval_end="2026-02-01")
+    assert [outcome for uuid, outcome in outcome_rows(site_to_change.engine) if uuid == "run-00001"] == (
+        [expected] if expected else []
+    )
 
 
 def test_a_site_in_order_passes_the_connection_test(site):
