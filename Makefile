@@ -28,10 +28,10 @@ demo: .venv/demo-installed
 	@.venv/bin/python -m demo.run
 
 test: .venv/test-installed
-	.venv/bin/python -m pytest $(PYTEST_ARGS)
+	.venv/bin/python -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
 
 test-lowest: .venv-lowest/test-installed
-	.venv-lowest/bin/python -m pytest $(PYTEST_ARGS)
+	.venv-lowest/bin/python -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
 
 bench: .venv/test-installed
 	.venv/bin/python -W ignore -m benchmarks.measure $(BENCH_ARGS)
