@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from airflow_provider_nrllm.evidence import (
+from .evidence import (
     OWN_ROW_AGE,
     Action,
     Event,
