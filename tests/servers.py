@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import random
 import secrets
 import shutil
 import signal
@@ -82,7 +83,7 @@ class Server:
     kill_signal: ClassVar[signal.Signals]
 
     def __init__(self) -> None:
-        self.port = _free_port()
+        self.port = free_port()
         self.password = secrets.token_hex(16)
         self.url = URL.create(self.driver, USER, self.password, "127.0.0.1", self.port, DATABASE)
         self.connection: dict[str, Any] = {
@@ -341,8 +342,13 @@ class Postgres(Server):
             connection.execute(text("CREATE SCHEMA public"))
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
+def free_port() -> int:
+    """Return a port that nobody listens on, and that the system gives to no outgoing connection meanwhile."""
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
         return port

@@ -6,7 +6,6 @@ import json
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,8 @@ from typing import Any
 
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
+
+from tests.servers import free_port
 
 DAGS = Path(__file__).parent.parent.parent / "dags"
 
@@ -42,7 +43,7 @@ class RealAirflow:
     ) -> None:
         self.directory = directory
         self.dag_ids = set(dag_ids)
-        port = _free_port()
+        port = free_port()
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")},
             "AIRFLOW_HOME": str(directory),
@@ -192,10 +193,3 @@ def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
     """Signal a process and all it started, also where it has ended itself."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, number)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
