@@ -12,7 +12,6 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
-    LargeBinary,
     and_,
     bindparam,
     cast,
@@ -29,6 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.sql import ColumnElement, Delete, Select
 from sqlalchemy.sql.selectable import CompoundSelect
 
+from airflow_provider_nrllm.comparisons import CORRELATION_INDEX, Lookup, any_of, same_id, value_among
 from airflow_provider_nrllm.evidence import Action, Target
 from airflow_provider_nrllm.outcomes import ExplicitOutcome, ObservedOutcome
 from airflow_provider_nrllm.stretches import Stretch
@@ -36,13 +36,6 @@ from airflow_provider_nrllm.tables import event, history, outcome, record_table,
 
 OBSERVED = [str(value) for value in ObservedOutcome]
 EXPLICIT = [str(value) for value in ExplicitOutcome]
-
-#: The index that finds outcomes. MariaDB plans by counts that lag behind: while it takes the table for empty, it would
-#: read all outcomes for every run.
-CORRELATION_INDEX = "correlation"
-
-#: SQLite nests what is joined by OR, and takes no more than 1000 levels.
-_ORS_IN_A_ROW = 100
 
 #: The most selects that SQLite takes in one UNION.
 TABLES_AT_ONCE = 500
@@ -56,60 +49,34 @@ def among(column: ColumnElement[Any], numbers: Iterable[int]) -> ColumnElement[b
     return column.in_(bindparam(None, sorted(numbers), expanding=True, literal_execute=True))
 
 
-def _any_of(conditions: Sequence[ColumnElement[bool]], uid: ColumnElement[Any]) -> ColumnElement[bool]:
-    """
-    Join by OR.
-
-    :param uid: of the row, which is always above 0
-    """
-    if len(conditions) <= _ORS_IN_A_ROW:
-        return or_(*conditions)
-    some = [conditions[first : first + _ORS_IN_A_ROW] for first in range(0, len(conditions), _ORS_IN_A_ROW)]
-    # The AND keeps SQLAlchemy from making one row of them again.
-    return or_(*(and_(uid > 0, or_(*few)) for few in some))
-
-
 def later_than(time: ColumnElement[Any], uid: ColumnElement[Any], key: Key) -> ColumnElement[bool]:
     """Whether a row comes after the page before."""
     return and_(time >= key[0], or_(time > key[0], uid > key[1]))
 
 
-def same_id(dialect: str, left: ColumnElement[Any], right: ColumnElement[Any]) -> ColumnElement[bool]:
-    """Compare two correlation ids to the letter; the collations of MySQL and MariaDB know neither case nor accents."""
-    if dialect != "mysql":
-        return left == right
-    return and_(left == right, cast(left, LargeBinary) == cast(right, LargeBinary))
-
-
-def _value_among(dialect: str, values: Sequence[str]) -> ColumnElement[bool]:
-    """Compare an outcome to the letter: ADR-176 knows ``edited``, and ``Edited`` may be a newer version's."""
-    if dialect != "mysql":
-        return outcome.c.outcome.in_(values)
-    return cast(outcome.c.outcome, LargeBinary).in_([value.encode() for value in values])
-
-
-def unanswered(dialect: str, hinted: bool) -> ColumnElement[bool]:
+def unanswered(dialect: str, lookup: Lookup) -> ColumnElement[bool]:
     """ADR-176: an observed outcome of a value this version knows is final; ADR-185: no uuid, no answer."""
     answered = select(outcome.c.uid).where(
-        same_id(dialect, outcome.c.correlation_id, run.c.uuid), _value_among(dialect, OBSERVED)
+        same_id(dialect, outcome.c.correlation_id, run.c.uuid, lookup.collation),
+        value_among(dialect, outcome.c.outcome, OBSERVED),
     )
     if dialect == "mysql":
         # MariaDB keeps answers to a subquery by what it depends on, and finds one kept for a uuid that differs in
         # case. Let it depend on the run's own uid too.
         answered = answered.where(run.c.uid > 0)
-    if hinted:
+    if lookup.hinted:
         answered = answered.with_hint(outcome, f"FORCE INDEX ({CORRELATION_INDEX})", "mysql")
     # Not the bare uuid: MariaDB would begin with the index on it, which finds every run there is.
     return and_(func.coalesce(run.c.uuid, "") != "", ~exists(answered))
 
 
-def last_writes(dialect: str, after: Key, limit: int, *, before: int, hinted: bool) -> Select[Any]:
+def last_writes(dialect: str, after: Key, limit: int, *, before: int, lookup: Lookup) -> Select[Any]:
     """
     Unanswered runs by the time and uid of their last write: a row of ``at, uid, uuid`` for each, in that order.
 
     :param after: where the page begins
     :param before: the last write is earlier than this
-    :param hinted: that the outcomes are to be found by :data:`CORRELATION_INDEX`
+    :param lookup: how outcomes are to be found
     """
     later = event.alias("later")
     # Not EXISTS (SELECT *), for which PostgreSQL asks for a privilege on every column.
@@ -127,7 +94,7 @@ def last_writes(dialect: str, after: Key, limit: int, *, before: int, hinted: bo
             event.c.kind == "tool_write",
             later_than(event.c.crdate, event.c.uid, after),
             event.c.crdate < before,
-            unanswered(dialect, hinted),
+            unanswered(dialect, lookup),
             ~written_later,
         )
         .order_by(event.c.crdate, event.c.uid)
@@ -135,7 +102,7 @@ def last_writes(dialect: str, after: Key, limit: int, *, before: int, hinted: bo
     )
 
 
-def late_ends(dialect: str, after: Key, limit: int, *, before: int, written_before: int, hinted: bool) -> Select[Any]:
+def late_ends(dialect: str, after: Key, limit: int, *, before: int, written_before: int, lookup: Lookup) -> Select[Any]:
     """
     Unanswered runs that ended after all their writes had closed, by that time: a row of ``at, uid, uuid`` for each.
 
@@ -144,7 +111,7 @@ def late_ends(dialect: str, after: Key, limit: int, *, before: int, written_befo
     :param after: where the page begins
     :param before: the end of the partition
     :param written_before: the last write of all runs with the uuid is earlier than this
-    :param hinted: that the outcomes are to be found by :data:`CORRELATION_INDEX`
+    :param lookup: how outcomes are to be found
     """
     same = run.alias("same")
     written_later = exists(event.c.uid).where(
@@ -158,7 +125,7 @@ def late_ends(dialect: str, after: Key, limit: int, *, before: int, written_befo
         .where(
             later_than(run.c.finished_at, run.c.uid, after),
             run.c.finished_at < before,
-            unanswered(dialect, hinted),
+            unanswered(dialect, lookup),
             ~written_later,
         )
         .order_by(run.c.finished_at, run.c.uid)
@@ -182,7 +149,7 @@ def writes_in(stretches: Sequence[Stretch]) -> Select[Any]:
     """All writes of any run in the stretches."""
     return select(event.c.crdate, event.c.uid, event.c.payload).where(
         event.c.kind == "tool_write",
-        _any_of([event.c.crdate.between(first, last) for first, last in stretches], event.c.uid),
+        any_of([event.c.crdate.between(first, last) for first, last in stretches], event.c.uid),
     )
 
 
@@ -196,7 +163,7 @@ def history_of(targets: Iterable[Target], near: Stretch | None = None) -> Select
         record, and all drafts
     """
     stamp, workspace = func.coalesce(history.c.tstamp, 0), func.coalesce(history.c.workspace, 0)
-    of_targets = _any_of(
+    of_targets = any_of(
         [
             and_(history.c.tablename == table, among(history.c.recuid, uids))
             for table, uids in uids_by_table(targets).items()
@@ -246,7 +213,7 @@ def lock_runs(uids: Iterable[int]) -> Select[Any]:
 def observed_of(dialect: str, uuids: Collection[str]) -> Select[Any]:
     """The correlation ids that have an observed outcome."""
     return select(outcome.c.correlation_id).where(
-        outcome.c.correlation_id.in_(sorted(uuids)), _value_among(dialect, OBSERVED)
+        outcome.c.correlation_id.in_(sorted(uuids)), value_among(dialect, outcome.c.outcome, OBSERVED)
     )
 
 
@@ -261,7 +228,8 @@ def outcome_rows(outcomes: Mapping[str, str], now: int) -> list[dict[str, Any]]:
 def delete_ratings(dialect: str, correlation_id: str) -> Delete:
     """The explicit outcomes of a correlation id; the observed one stays."""
     return delete(outcome).where(
-        same_id(dialect, outcome.c.correlation_id, literal(correlation_id)), _value_among(dialect, EXPLICIT)
+        same_id(dialect, outcome.c.correlation_id, literal(correlation_id)),
+        value_among(dialect, outcome.c.outcome, EXPLICIT),
     )
 
 

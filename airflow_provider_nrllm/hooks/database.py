@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowNotFoundException, BaseHook
 from airflow.providers.common.sql.hooks.sql import DbApiHook
-from sqlalchemy import Table, create_engine, event
+from sqlalchemy import Integer, String, Table, create_engine, event, literal_column, select
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
@@ -144,7 +144,8 @@ class SiteDatabase:
         Write in one transaction: committed at the end, rolled back on any error.
 
         With READ COMMITTED a statement sees what was committed before it, also while this transaction waited
-        for a lock, and on MySQL and MariaDB it locks rows, never the gaps between them.
+        for a lock, and on MySQL and MariaDB it locks rows, never the gaps between them. Where they log statements,
+        REPEATABLE READ takes its place; it sees the same if the transaction begins with its locks.
 
         :param isolation_level: ``READ COMMITTED`` or ``SERIALIZABLE``; SQLite has one writer at a time anyway
         """
@@ -169,16 +170,28 @@ class SiteDatabase:
     @contextmanager
     def _connected(self, isolation_level: str, sqlite_begin: str) -> Iterator[Connection]:
         engine = self.engine
-        options: dict[str, Any] = (
-            {"sqlite_begin": sqlite_begin} if engine.dialect.name == "sqlite" else {"isolation_level": isolation_level}
-        )
+        options: dict[str, Any] = {"isolation_level": isolation_level}
+        if engine.dialect.name == "sqlite":
+            options = {"sqlite_begin": sqlite_begin}
         # The rows of a page are inserted by one statement.
         options["insertmanyvalues_page_size"] = MAX_PAGE_SIZE
         try:
+            if isolation_level == "READ COMMITTED" and self._logs_statements:
+                options["isolation_level"] = "REPEATABLE READ"
             with engine.execution_options(**options).connect() as connection:
                 yield connection
         except DBAPIError as error:
             raise self._explained(error) from error
+
+    @cached_property
+    def _logs_statements(self) -> bool:
+        """Whether MySQL or MariaDB replicates statements, and so refuses to write with READ COMMITTED."""
+        if self.engine.dialect.name != "mysql":
+            return False
+        with self.engine.connect() as connection:
+            logs = connection.execute(select(literal_column("@@log_bin", Integer))).scalar()
+            unit = connection.execute(select(literal_column("@@binlog_format", String))).scalar()
+        return bool(logs) and unit == "STATEMENT"
 
     def _explained(self, error: DBAPIError) -> Exception:
         """Return the error of ours where a person has something to mend, else the error itself."""

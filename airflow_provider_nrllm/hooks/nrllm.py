@@ -16,7 +16,7 @@ from sqlalchemy.sql import Select
 from airflow_provider_nrllm import statements
 from airflow_provider_nrllm.edited_audit import FieldLists, edit_of_our_fields
 from airflow_provider_nrllm.evidence import Event, Write, target_of
-from airflow_provider_nrllm.hooks.catalog import has_index
+from airflow_provider_nrllm.hooks.catalog import outcome_lookup
 from airflow_provider_nrllm.hooks.database import SiteDatabase
 from airflow_provider_nrllm.hooks.evidence import EvidenceReader
 from airflow_provider_nrllm.hooks.field_names import field_names_after
@@ -121,13 +121,13 @@ class NrLlmHook(BaseHook):
                 yield Page(tuple(runs), found, window, reached=rows[-1][0] + lag, edit=edit)
 
         with self.database.snapshot() as connection:
-            hinted = has_index(connection, outcome_table.name, statements.CORRELATION_INDEX)
+            lookup = outcome_lookup(connection)
         # A run settles when its last write closes ...
-        by_last_write = partial(statements.last_writes, before=end - window, hinted=hinted)
+        by_last_write = partial(statements.last_writes, before=end - window, lookup=lookup)
         yield from follow(by_last_write, (first - window, 0), window)
         # ... or when it ends after that.
         if start is not None:
-            by_end = partial(statements.late_ends, before=end, written_before=start - window, hinted=hinted)
+            by_end = partial(statements.late_ends, before=end, written_before=start - window, lookup=lookup)
             yield from follow(by_end, (start, 0), 0)
 
     @staticmethod

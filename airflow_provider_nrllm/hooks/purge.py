@@ -10,13 +10,14 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.sql import Select
 
 from airflow_provider_nrllm import statements
+from airflow_provider_nrllm.comparisons import Lookup
 from airflow_provider_nrllm.evidence import Event, Write
-from airflow_provider_nrllm.hooks.catalog import has_index
+from airflow_provider_nrllm.hooks.catalog import outcome_lookup
 from airflow_provider_nrllm.hooks.database import SiteDatabase
 from airflow_provider_nrllm.outcomes import ENDED, Run, settled_at
 from airflow_provider_nrllm.purge import AtRisk, at_risk
 from airflow_provider_nrllm.statements import Key
-from airflow_provider_nrllm.tables import event, history, outcome, run
+from airflow_provider_nrllm.tables import event, history, run
 
 
 class PurgeReader:
@@ -48,10 +49,10 @@ class PurgeReader:
         """Yield when each of the runs settles; runs that share a uuid are one."""
         key: Key | None = (0, 0)
         with self.database.snapshot() as connection:
-            hinted = has_index(connection, outcome.name, statements.CORRELATION_INDEX)
+            lookup = outcome_lookup(connection)
         while key is not None:
             with self.database.snapshot() as connection:
-                query = deletable(connection.dialect.name, key, self.page_size, made_before=made_before, hinted=hinted)
+                query = deletable(connection.dialect.name, key, self.page_size, made_before=made_before, lookup=lookup)
                 rows = connection.execute(query).fetchall()
                 key = (rows[-1][0], rows[-1][1]) if len(rows) == self.page_size else None
                 of_page = {uid: uuid for _, uid, uuid in rows}
@@ -90,13 +91,13 @@ class PurgeReader:
         return None if stamp is None else int(stamp)
 
 
-def deletable(dialect: str, after: Key, limit: int, *, made_before: int, hinted: bool) -> Select[Any]:
+def deletable(dialect: str, after: Key, limit: int, *, made_before: int, lookup: Lookup) -> Select[Any]:
     """
     Runs that the purge would delete, with a write and without an outcome: a row of ``crdate, uid, uuid`` each.
 
     :param after: where the page begins
     :param made_before: the purge deletes runs that have ended and were made before this
-    :param hinted: that the outcomes are to be found by :data:`~airflow_provider_nrllm.statements.CORRELATION_INDEX`
+    :param lookup: how outcomes are to be found
     """
     # Not EXISTS: MariaDB would turn it round and begin with all events.
     last_write = (
@@ -111,7 +112,7 @@ def deletable(dialect: str, after: Key, limit: int, *, made_before: int, hinted:
             run.c.crdate < made_before,
             run.c.status.in_(sorted(ENDED)),
             statements.later_than(run.c.crdate, run.c.uid, after),
-            statements.unanswered(dialect, hinted),
+            statements.unanswered(dialect, lookup),
             last_write.is_not(None),
         )
         .order_by(run.c.crdate, run.c.uid)

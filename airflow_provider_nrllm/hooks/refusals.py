@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from sqlalchemy import Table
 from sqlalchemy.exc import DBAPIError
 
-_MISSING_CODES = frozenset({1054, 1146, "42P01", "42703"})
+_MISSING_CODES = frozenset({1046, 1054, 1146, "42P01", "42703"})
 _MISSING_TEXTS = ("no such table", "no such column")
 _PASSING_CODES = frozenset({1205, 1213, "40001", "40P01", "55P03"})
 _DENIED_CODES = frozenset({1044, 1142, 1143, "42501"})

@@ -1,0 +1,63 @@
+"""How columns are compared, on every engine: with many values, to the letter, and by an index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import LargeBinary, and_, cast, or_
+from sqlalchemy.sql import ColumnElement
+
+#: The index that finds outcomes. MariaDB plans by counts that lag behind: while it takes the table for empty, it would
+#: read all outcomes for every run.
+CORRELATION_INDEX = "correlation"
+
+#: SQLite nests what is joined by OR, and takes no more than 1000 levels.
+_ORS_IN_A_ROW = 100
+
+
+class Lookup(NamedTuple):
+    """
+    How MySQL and MariaDB are to find the outcomes of a run.
+
+    :ivar hinted: by :data:`CORRELATION_INDEX`, which is there
+    :ivar collation: that of the outcomes' ids, where it is another than that of the runs' uuids
+    """
+
+    hinted: bool = False
+    collation: str | None = None
+
+
+def any_of(conditions: Sequence[ColumnElement[bool]], uid: ColumnElement[Any]) -> ColumnElement[bool]:
+    """
+    Join by OR.
+
+    :param uid: of the row, which is always above 0
+    """
+    if len(conditions) <= _ORS_IN_A_ROW:
+        return or_(*conditions)
+    some = [conditions[first : first + _ORS_IN_A_ROW] for first in range(0, len(conditions), _ORS_IN_A_ROW)]
+    # The AND keeps SQLAlchemy from making one row of them again.
+    return or_(*(and_(uid > 0, or_(*few)) for few in some))
+
+
+def same_id(
+    dialect: str, left: ColumnElement[Any], right: ColumnElement[Any], collation: str | None = None
+) -> ColumnElement[bool]:
+    """
+    Compare two correlation ids to the letter; the collations of MySQL and MariaDB know neither case nor accents.
+
+    :param collation: that of the left one, where the right one has another
+    """
+    if dialect != "mysql":
+        return left == right
+    return and_(
+        left == (right.collate(collation) if collation else right), cast(left, LargeBinary) == cast(right, LargeBinary)
+    )
+
+
+def value_among(dialect: str, column: ColumnElement[Any], values: Sequence[str]) -> ColumnElement[bool]:
+    """Compare an outcome to the letter: ADR-176 knows ``edited``, and ``Edited`` may be a newer version's."""
+    if dialect != "mysql":
+        return column.in_(values)
+    return cast(column, LargeBinary).in_([value.encode() for value in values])
