@@ -59,7 +59,7 @@ def _utc(moment: datetime) -> str:
 
 def moment_of(value: str | datetime | None, name: str) -> datetime | None:
     """
-    Return a moment that was given as a datetime or as ISO 8601 text; without an offset it is UTC.
+    Return a moment in UTC that was given as a datetime or as ISO 8601 text; without an offset it is UTC.
 
     Nothing, an empty text, and the ``None`` that a template renders for what is not set, are None.
 
@@ -75,7 +75,11 @@ def moment_of(value: str | datetime | None, name: str) -> datetime | None:
             raise ValueError(f"{name} is {value!r}; expected an ISO 8601 date or time") from error
     if not isinstance(value, datetime):
         raise ValueError(f"{name} is {value!r}; expected a datetime or an ISO 8601 text")
-    return value if value.tzinfo else value.replace(tzinfo=UTC)
+    try:
+        # Two moments of one zone would compare by what its clocks show, also in the hour that they show twice.
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"{name} is {value!r}; expected a moment in the years 1 to 9999, UTC") from error
 
 
 def between(start: datetime | None, end: datetime | None, source: str) -> Partition:
@@ -118,7 +122,7 @@ def partition_of(
     start, end = moment_of(arguments[0], "interval_start"), moment_of(arguments[1], "interval_end")
     if start is not None or end is not None:
         return between(start, end, "from the operator's arguments")
-    interval_start, interval_end = data_interval
+    interval_start, interval_end = (moment_of(end, "the data interval") for end in data_interval)
     if interval_start is not None and interval_end is not None and interval_start < interval_end:
         return Partition(interval_start, interval_end, "from the run's data interval")
     if partition_date is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -53,6 +54,19 @@ def test_arguments_come_before_the_data_interval_the_partition_date_and_the_key(
 
 def test_a_data_interval_without_width_is_all_that_settled_before_its_end():
     assert partition(data_interval=(day(3), day(3))) == (None, day(3))
+
+
+@pytest.mark.parametrize("given", ["arguments", "data_interval"])
+def test_the_hour_that_clocks_show_twice_is_an_hour(given):
+    first = datetime(2026, 11, 1, 1, 30, tzinfo=ZoneInfo("America/New_York"))
+    found = partition(**{given: (first, first.replace(fold=1))})
+    assert found == (datetime(2026, 11, 1, 5, 30, tzinfo=UTC), datetime(2026, 11, 1, 6, 30, tzinfo=UTC))
+
+
+@pytest.mark.parametrize("value", ["0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00"])
+def test_a_moment_before_or_after_all_years_is_refused(value):
+    with pytest.raises(ValueError, match="expected a moment in the years 1 to 9999"):
+        moment_of(value, "interval_start")
 
 
 def test_an_end_alone_is_all_that_settled_before_it():
