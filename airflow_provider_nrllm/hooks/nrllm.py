@@ -71,7 +71,7 @@ class NrLlmHook(BaseHook):
         try:
             missing = self.database.missing()
         except Exception as error:
-            return False, str(error)
+            return False, "\n".join([str(error), *getattr(error, "__notes__", ())])
         if missing:
             return False, self.database.explain_missing(missing)
         return (
