@@ -76,7 +76,8 @@ class NrLlmHook(BaseHook):
             return False, self.database.explain_missing(missing)
         return (
             True,
-            f"Connection {self.nrllm_conn_id!r}: all tables and columns that a derivation needs are there.",
+            f"Connection {self.nrllm_conn_id!r}: all tables and columns that a derivation needs are there. "
+            "Whether its user may read and write them, the first derivation tells.",
         )
 
     def pages(
