@@ -44,10 +44,12 @@ def main() -> None:
     with site.connect() as connection:
         uuids = [uuid for (uuid,) in connection.execute(select(run.c.uuid).order_by(run.c.uuid)) if uuid]
     width = max(map(len, uuids)) + 2
-    print(f"\n{'AI run':{width}}{'what became of it':20}what the editors did")
+    print(f"\n{'AI run':{width}}{'what became of it':20}what really happened")
     for uuid in uuids:
-        print(f"{uuid:{width}}{became.get(uuid, 'not yet'):20}{data['what_happened'].get(uuid, '')}".rstrip())
-    print()
+        happened = data["what_happened"].get(uuid, "(a second run, which is part of another's story)")
+        print(f"{uuid:{width}}{became.get(uuid, 'not yet'):20}{happened}")
+    print("\nWhere the two differ, TYPO3's history cannot tell, or the rules say so:")
+    print("docs/explanation/how-outcomes-are-derived.md, What stays coarse\n")
     for outcome, count in sorted(Counter(became.values()).items()):
         print(f"{count:3} {outcome}")
     if open_still := sum(uuid not in became for uuid in uuids):

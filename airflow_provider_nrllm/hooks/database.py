@@ -84,6 +84,13 @@ class SiteDatabase:
                     "Install this provider with the extra of your engine, 'airflow-provider-nrllm[mysql]', "
                     "[postgres] or [sqlite]."
                 ) from error
+            except Exception as error:
+                # It may pass, so it stays the driver's; which connection it was is told beside it.
+                error.add_note(
+                    f"Connection {self.conn_id!r} cannot be opened. Check its host, port, login, password and schema "
+                    "(the database), and that the server is up and can be reached from here."
+                )
+                raise
 
         first = connect()
         driver = _driver(first)
@@ -111,7 +118,8 @@ class SiteDatabase:
         except AirflowNotFoundException as error:
             raise NrLlmConnectionError(
                 f"Connection {self.conn_id!r} is not defined. Expected an Airflow connection of type mysql, "
-                "postgres or sqlite to the TYPO3 database; add it, or name another one in nrllm_conn_id."
+                "postgres or sqlite to the TYPO3 database; add it, or name another one in nrllm_conn_id. Outside of "
+                "a task, Airflow 3 finds only those of the environment (AIRFLOW_CONN_...) and of secrets backends."
             ) from error
         try:
             db_hook: object = connection.get_hook()  # type: ignore[no-untyped-call]

@@ -71,12 +71,13 @@ class NrLlmHook(BaseHook):
         try:
             missing = self.database.missing()
         except Exception as error:
-            return False, str(error)
+            return False, "\n".join([str(error), *getattr(error, "__notes__", ())])
         if missing:
             return False, self.database.explain_missing(missing)
         return (
             True,
-            f"Connection {self.nrllm_conn_id!r}: all tables and columns that a derivation needs are there.",
+            f"Connection {self.nrllm_conn_id!r}: all tables and columns that a derivation needs are there. "
+            "Whether its user may read and write them, the first derivation tells.",
         )
 
     def pages(

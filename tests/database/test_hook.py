@@ -320,6 +320,16 @@ def test_a_password_is_in_no_message(server_site):
     assert (ok, "s3cret" in message) == (False, False)
 
 
+def test_a_connection_that_cannot_be_opened_is_named_beside_the_error_of_the_driver(server_site):
+    conn_id = server_site.define_connection(password="not the password")
+    ok, message = NrLlmHook(conn_id).test_connection()
+    assert (ok, f"Connection {conn_id!r} cannot be opened. Check its host" in message) == (False, True)
+    with pytest.raises(Exception, match=r"Access denied|authentication failed") as caught:
+        derive(conn_id)
+    assert not isinstance(caught.value, NrLlmConnectionError)
+    assert f"Connection {conn_id!r} cannot be opened" in caught.value.__notes__[0]
+
+
 @pytest.mark.parametrize(
     ("name", "extra"),
     [
