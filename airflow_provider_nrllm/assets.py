@@ -1,11 +1,13 @@
-"""The asset that a derivation updates: the observed outcomes of one site."""
+"""The asset that a derivation updates, the observed outcomes of one site, and what is attached to an asset."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import SplitResult
 
-from airflow.providers.common.compat.sdk import Asset
+from airflow.providers.common.compat.sdk import Asset, BaseOperator, Context
 
 SCHEME = "nrllm"
 _PATH = "/observed-outcomes"
@@ -34,3 +36,10 @@ def sanitize_uri(uri: SplitResult) -> SplitResult:
     if not _SITE.fullmatch(uri.netloc) or uri.path != _PATH or uri.query or uri.fragment:
         raise ValueError(f"{uri.geturl()!r} names no asset; expected nrllm://<connection>{_PATH}")
     return uri
+
+
+def attach_counts(operator: BaseOperator, context: Context, counts: Mapping[str, Any]) -> None:
+    """Attach counts to the events of an operator's outlet assets, if it has any."""
+    for outlet in operator.outlets:
+        if isinstance(outlet, Asset):
+            context["outlet_events"][outlet].extra.update(counts)

@@ -127,6 +127,12 @@ class SiteDatabase:
             raise self._unsupported(f"has the type {connection.conn_type!r}, of which no hook is installed") from error
         if not isinstance(db_hook, DbApiHook):
             raise self._unsupported(f"has the type {connection.conn_type!r}, which is no SQL database")
+        # SQLite would make an empty database of a path that is mistyped.
+        if connection.conn_type == "sqlite" and connection.host and not Path(connection.host).exists():
+            raise NrLlmConnectionError(
+                f"Connection {self.conn_id!r} names the file {connection.host!r}, which is not there. Expected the "
+                "SQLite database of TYPO3, as the worker sees it; mend the host of the connection."
+            )
         return db_hook
 
     def _unsupported(self, found: str) -> NrLlmConnectionError:

@@ -7,8 +7,9 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
-from airflow.providers.common.compat.sdk import Asset, BaseOperator, Context
+from airflow.providers.common.compat.sdk import BaseOperator, Context
 
+from airflow_provider_nrllm.assets import attach_counts
 from airflow_provider_nrllm.exceptions import NrLlmA2AViolationError
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
 from airflow_provider_nrllm.pages import checked_page_size
@@ -61,7 +62,9 @@ class NrLlmProjectA2AEventsOperator(BaseOperator):
             "lag_seconds": done.lag_seconds,
         }
         self.log.info("Projected: %s", result)
-        return _reported(self, context, result)
+        counts = result
+        attach_counts(self, context, counts)
+        return counts
 
 
 class NrLlmCheckA2AOperator(BaseOperator):
@@ -112,7 +115,9 @@ class NrLlmCheckA2AOperator(BaseOperator):
             self.log.warning("The journal is more than %s behind: %s", self.lag, late)
         if violations:
             raise NrLlmA2AViolationError("; ".join(map(str, violations)))
-        return _reported(self, context, {"violations": 0, "late": late.count})
+        counts = {"violations": 0, "late": late.count}
+        attach_counts(self, context, counts)
+        return counts
 
 
 class NrLlmPurgeA2AOperator(BaseOperator):
@@ -149,12 +154,6 @@ class NrLlmPurgeA2AOperator(BaseOperator):
         self.hook.require_tables()
         done = self.hook.delete_lost(page_size=self.page_size)
         self.log.info("Deleted %d tasks and %d events", done.tasks, done.events)
-        return _reported(self, context, {"tasks": done.tasks, "events": done.events})
-
-
-def _reported(operator: BaseOperator, context: Context, result: dict[str, Any]) -> dict[str, Any]:
-    """Attach counts to the operator's outlet assets, and return them."""
-    for outlet in operator.outlets:
-        if isinstance(outlet, Asset):
-            context["outlet_events"][outlet].extra.update(result)
-    return result
+        counts = {"tasks": done.tasks, "events": done.events}
+        attach_counts(self, context, counts)
+        return counts

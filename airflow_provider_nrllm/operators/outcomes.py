@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import Asset, BaseOperator, Context
+from airflow.providers.common.compat.sdk import BaseOperator, Context
 
+from airflow_provider_nrllm.assets import attach_counts
 from airflow_provider_nrllm.edited_audit import AUTOMATIC_FIELDS, RELEASE_FIELDS, EditedMeans, FieldLists
 from airflow_provider_nrllm.exceptions import NrLlmPartitionError
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
@@ -126,9 +127,7 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         }
         self.log.info("Answered: %s", result)
         self._for_lineage = result, written_tables
-        for outlet in self.outlets:
-            if isinstance(outlet, Asset):
-                context["outlet_events"][outlet].extra.update(result)
+        attach_counts(self, context, result)
         return result
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any]:  # noqa: ARG002
