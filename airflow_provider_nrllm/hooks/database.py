@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowNotFoundException, BaseHook

@@ -317,9 +317,7 @@ def test_a_connection_of_another_kind_is_named_with_what_to_install(monkeypatch,
 def test_a_file_that_is_not_there_is_named_and_not_made(make_site, tmp_path):
     path = tmp_path / "mistyped.sqlite"
     make_site("sqlite").define_connection("mistyped", host=str(path))
-    with pytest.raises(
-        NrLlmConnectionError, match=rf"'mistyped' names the file '{path}', which is not there\. Expected"
-    ):
+    with pytest.raises(NrLlmConnectionError, match=rf"names the file '{path}', which is not there\. Expected"):
         derive("mistyped")
     assert not path.exists()
 
