@@ -28,7 +28,7 @@ os.environ.update(
     AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS="False",
 )
 
-from sqlalchemy import create_engine  # noqa: E402
+from sqlalchemy import create_engine, text  # noqa: E402
 from sqlalchemy.engine import Engine  # noqa: E402
 from sqlalchemy.pool import NullPool  # noqa: E402
 
@@ -80,6 +80,22 @@ class Site:
         conn_id = conn_id or self.conn_id
         self.monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", json.dumps({**self.connection, **changes}))
         return conn_id
+
+    def make_nullable(self, table: str, column: str, type_: str) -> None:
+        """Let a column hold NULL, which TYPO3's own schema does not."""
+        statements = {
+            # SQLite changes no column; another one takes its place.
+            "sqlite": [
+                f"ALTER TABLE {table} RENAME COLUMN {column} TO old_{column}",
+                f"ALTER TABLE {table} ADD COLUMN {column} {type_}",
+                f"UPDATE {table} SET {column} = old_{column}",
+            ],
+            "mariadb": [f"ALTER TABLE {table} MODIFY {column} {type_} NULL"],
+            "postgres": [f"ALTER TABLE {table} ALTER COLUMN {column} DROP NOT NULL"],
+        }
+        with self.engine.begin() as connection:
+            for statement in statements[self.name]:
+                connection.execute(text(statement))
 
 
 def _running(server: type[Server]) -> Iterator[Server]:

@@ -63,7 +63,7 @@ class PurgeReader:
     def _settled_of(connection: Connection, of_page: Mapping[int, str], window: int) -> list[int | None]:
         """Return when those of the page's uuids settle that are on no page before."""
         uuids = set(of_page.values())
-        same: dict[str, list[tuple[int, Run]]] = {uuid: [] for uuid in uuids}
+        same: dict[str, list[tuple[int | None, Run]]] = {uuid: [] for uuid in uuids}
         for made, uid, uuid, status, finished_at in connection.execute(runs_of(uuids)):
             if uuid in same:
                 same[uuid].append((made, Run(uid, uuid, status, finished_at or 0)))
@@ -71,7 +71,12 @@ class PurgeReader:
         last = {uid: Write(Event(at, 0), None) for uid, at in connection.execute(last_write_of(uids))}
         settled = []
         for runs in same.values():
-            first = min((made, each.uid) for made, each in runs if each.status in ENDED and each.uid in last)
+            # One without a date is on no page: a purge by age does not find it.
+            first = min(
+                (made, each.uid)
+                for made, each in runs
+                if made is not None and each.status in ENDED and each.uid in last
+            )
             if first[1] in of_page:
                 writes = [last[each.uid] for _, each in runs if each.uid in last]
                 settled.append(settled_at([each for _, each in runs], writes, window))

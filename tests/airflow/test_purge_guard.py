@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import time_machine
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, update
 
 from airflow_provider_nrllm.exceptions import NrLlmUnansweredError
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
@@ -102,6 +102,15 @@ def test_runs_that_share_a_uuid_are_one_and_wait_for_the_one_that_goes_on(site):
     add_run(site.engine, "twice", made=OLD, writes=[OLD], status="running")
     figures = guard(site)
     assert (figures["unanswered_runs"], figures["not_settled"], figures["settled_by"]) == (1, 1, None)
+
+
+def test_a_run_without_a_date_is_not_deleted_and_hides_no_run_of_its_uuid(site_to_change):
+    add_run(site_to_change.engine, "old", made=OLD, writes=[OLD + 60])
+    add_run(site_to_change.engine, "old", made=0, writes=[OLD])
+    site_to_change.make_nullable("tx_nrllm_agentrun", "crdate", "INT")
+    with site_to_change.engine.begin() as connection:
+        connection.execute(update(run).where(run.c.crdate == 0).values(crdate=None))
+    assert risk(site_to_change) == (1, 1, 0)
 
 
 @pytest.mark.parametrize("page_size", [1, 2, 3, 100])

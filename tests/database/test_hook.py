@@ -235,18 +235,6 @@ def test_a_workspace_of_null_is_the_live_one(site):
     assert outcome_rows(site.engine) == accepted(case)
 
 
-def make_nullable(site, table, column, type_):
-    if site.name == "sqlite":
-        # SQLite changes no column; another one takes its place.
-        execute(site, f"ALTER TABLE {table} RENAME COLUMN {column} TO old_{column}")
-        execute(site, f"ALTER TABLE {table} ADD COLUMN {column} {type_}")
-        execute(site, f"UPDATE {table} SET {column} = old_{column}")
-    elif site.name == "mariadb":
-        execute(site, f"ALTER TABLE {table} MODIFY {column} {type_} NULL")
-    else:
-        execute(site, f"ALTER TABLE {table} ALTER COLUMN {column} DROP NOT NULL")
-
-
 # One good write and one unreadable, and a person's MODIFY: what is edited is proven.
 @pytest.mark.parametrize(
     ("table", "column", "type_", "where", "expected"),
@@ -276,7 +264,7 @@ def test_a_null_is_what_typo3_has_by_default_and_stops_nothing(
     case["runs"][0]["writes"].append({"payload": "{", "at": START})
     case["history"].append({"uid": 2, "record": "tt_content:1", "at": START + DAY, "action": 2, "workspace": 0})
     load_case(site_to_change.engine, case)
-    make_nullable(site_to_change, table, column, type_)
+    site_to_change.make_nullable(table, column, type_)
     execute(site_to_change, f"UPDATE {table} SET {column} = NULL WHERE {where}")
     derive(site_to_change.conn_id, interval_start=start, interval_end="2026-02-01")
     assert [outcome for uuid, outcome in outcome_rows(site_to_change.engine) if uuid == "run-00001"] == (
