@@ -65,6 +65,7 @@ class SiteDatabase:
     def __init__(self, conn_id: str, required: Sequence[Table] = ()) -> None:
         self.conn_id = conn_id
         self.required = tuple(required)
+        self._logs_statements = False
 
     @cached_property
     def engine(self) -> Engine:
@@ -111,6 +112,7 @@ class SiteDatabase:
         engine = create_engine(driver.url, creator=creator, poolclass=NullPool, hide_parameters=True)
         if engine.dialect.name == "sqlite":
             _use_explicit_transactions(engine)
+        self._logs_statements = engine.dialect.name == "mysql" and _logs_statements(engine)
         return engine
 
     def _db_hook(self) -> DbApiHook:
@@ -198,16 +200,6 @@ class SiteDatabase:
         except DBAPIError as error:
             raise self._explained(error) from error
 
-    @cached_property
-    def _logs_statements(self) -> bool:
-        """Whether MySQL or MariaDB replicates statements, and so refuses to write with READ COMMITTED."""
-        if self.engine.dialect.name != "mysql":
-            return False
-        with self.engine.connect() as connection:
-            logs = connection.execute(select(literal_column("@@log_bin", Integer))).scalar()
-            unit = connection.execute(select(literal_column("@@binlog_format", String))).scalar()
-        return bool(logs) and unit == "STATEMENT"
-
     def _explained(self, error: DBAPIError) -> Exception:
         """Return the error of ours where a person has something to mend, else the error itself."""
         if is_denied(error):
@@ -241,6 +233,14 @@ class SiteDatabase:
             f"Made by {' and '.join(makers)}: install or update it, run TYPO3's database analyzer, and check that "
             "the connection names the TYPO3 database."
         )
+
+
+def _logs_statements(engine: Engine) -> bool:
+    """Whether MySQL or MariaDB replicates statements, and so refuses to write with READ COMMITTED."""
+    with engine.connect() as connection:
+        logs = connection.execute(select(literal_column("@@log_bin", Integer))).scalar()
+        unit = connection.execute(select(literal_column("@@binlog_format", String))).scalar()
+    return bool(logs) and unit == "STATEMENT"
 
 
 def _use_explicit_transactions(engine: Engine) -> None:

@@ -218,7 +218,8 @@ def test_the_dag_of_the_how_to_writes_its_files(sqlite_site, load_dag, tmp_path,
     monkeypatch.setattr("airflow.settings.DAGS_FOLDER", str(tmp_path))
     page = (Path(__file__).parents[2] / "docs/how-to/read-outcomes-by-model.md").read_text()
     code = re.search(r"```python\n(.*?)```", page, re.DOTALL)[1]
-    code = code.replace("s3://aws_default@reports/nrllm", str(tmp_path))
+    assert "/var/reports/nrllm" in code
+    code = code.replace("/var/reports/nrllm", str(tmp_path))
     if airflow_version.startswith("2."):
         # As the page says of Airflow 2.11.
         code = code.replace("dag_run.run_after", "data_interval_end")
