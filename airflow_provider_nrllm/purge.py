@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-DAY = 86400
+from .partitions import DAY
 
 
 class Category(StrEnum):

@@ -16,12 +16,11 @@ from sqlalchemy.sql import ColumnElement, Select
 from sqlalchemy.sql.selectable import CTE, FromClause
 
 from airflow_provider_nrllm.outcomes import ExplicitOutcome, ObservedOutcome
+from airflow_provider_nrllm.partitions import DAY
 from airflow_provider_nrllm.readout.figures import RangeOf
 from airflow_provider_nrllm.readout.groups import Dimension, Kind
 from airflow_provider_nrllm.readout_tables import DIMENSION_COLUMNS, telemetry
 from airflow_provider_nrllm.tables import outcome, run
-
-DAY = 86400
 
 #: The outcome values this version knows; a newer one is skipped (ADR-176).
 VALUES = (*ExplicitOutcome, *ObservedOutcome)

@@ -14,6 +14,7 @@ from typing import Any
 from airflow.providers.common.compat.sdk import AirflowException, BaseOperator, Context
 
 from airflow_provider_nrllm.exceptions import NrLlmCommandError
+from airflow_provider_nrllm.operators.templates import is_template
 from airflow_provider_nrllm.purge import Category, retention_days
 
 #: What a TYPO3 command returns for an option it does not take.
@@ -51,9 +52,9 @@ class NrLlmPurgeOperator(BaseOperator):
         super().__init__(**kwargs)
         if category not in set(Category):
             raise ValueError(f"category is {category!r}; expected {', '.join(Category)}")
-        if not _is_template(days):
+        if not is_template(days):
             retention_days(days)
-        if not _is_template(command):
+        if not is_template(command):
             _words(command)
         self.category = str(category)
         self.days = days
@@ -111,10 +112,6 @@ class NrLlmPurgeOperator(BaseOperator):
         if self._process is not None and self._process.poll() is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGTERM)
-
-
-def _is_template(value: object) -> bool:
-    return isinstance(value, str) and "{" in value
 
 
 def _words(command: str | Sequence[str]) -> list[str]:

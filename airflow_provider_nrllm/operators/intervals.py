@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from airflow.providers.common.compat.sdk import Context
 
 from airflow_provider_nrllm.exceptions import NrLlmPartitionError
+from airflow_provider_nrllm.operators.templates import is_template
 from airflow_provider_nrllm.partitions import Partition, between, moment_of, partition_of
 
 End = str | datetime | None
@@ -18,7 +19,7 @@ def check_interval(start: End, end: End) -> None:
 
     :raises ValueError: where they are no stretch of time
     """
-    if any(isinstance(value, str) and "{" in value for value in (start, end)):
+    if is_template(start) or is_template(end):
         return
     moments = moment_of(start, "interval_start"), moment_of(end, "interval_end")
     if any(moments):

@@ -12,8 +12,9 @@ from airflow.providers.common.compat.sdk import AirflowSkipException, BaseOperat
 from airflow_provider_nrllm.exceptions import NrLlmSettingError, NrLlmUnansweredError
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
 from airflow_provider_nrllm.hooks.purge import PurgeReader
-from airflow_provider_nrllm.partitions import window_seconds
-from airflow_provider_nrllm.purge import DAY, AtRisk, OnUnanswered, retention_days, settings_to_mend
+from airflow_provider_nrllm.operators.templates import is_template
+from airflow_provider_nrllm.partitions import DAY, window_seconds
+from airflow_provider_nrllm.purge import AtRisk, OnUnanswered, retention_days, settings_to_mend
 
 
 class NrLlmPurgeGuardOperator(BaseOperator):
@@ -57,7 +58,7 @@ class NrLlmPurgeGuardOperator(BaseOperator):
         super().__init__(**kwargs)
         window_seconds(window)
         for days in (retention, outcome_retention):
-            if days is not None and not _is_template(days):
+            if days is not None and not is_template(days):
                 retention_days(days)
         if on_unanswered not in set(OnUnanswered):
             raise ValueError(f"on_unanswered is {on_unanswered!r}; expected {', '.join(OnUnanswered)}")
@@ -117,10 +118,6 @@ class NrLlmPurgeGuardOperator(BaseOperator):
             outcome_retention=kept * DAY,
             history=None if oldest is None else now - oldest,
         )
-
-
-def _is_template(value: object) -> bool:
-    return isinstance(value, str) and "{" in value
 
 
 def _days(retention: int | str | timedelta | None) -> int:
