@@ -18,7 +18,7 @@ from airflow.providers.common.compat.openlineage.facet import (
 from airflow.providers.common.compat.sdk import BaseHook
 from airflow.providers.openlineage.extractors import OperatorLineage
 
-from airflow_provider_nrllm.tables import DERIVATION_TABLES, outcome
+from airflow_provider_nrllm.database.tables import DERIVATION_TABLES, outcome
 
 FACET = "nrllm_observedOutcomes"
 

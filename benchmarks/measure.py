@@ -17,8 +17,8 @@ from typing import Any
 
 from sqlalchemy import delete, select, text
 
-from airflow_provider_nrllm.evidence import OWN_ROW_AGE, target_of
-from airflow_provider_nrllm.outcomes import ENDED
+from airflow_provider_nrllm.outcomes.evidence import OWN_ROW_AGE, target_of
+from airflow_provider_nrllm.outcomes.rules import ENDED
 from benchmarks.plans import recorded, scanned
 from benchmarks.servers import ENGINES, KeptSite
 from benchmarks.site import BEGIN, DAY, END, Texts

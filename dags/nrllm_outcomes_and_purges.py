@@ -13,9 +13,8 @@ from datetime import timedelta
 import pendulum
 from airflow.providers.common.compat.sdk import DAG, Param
 
-from airflow_provider_nrllm.operators.commands import NrLlmPurgeOperator
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
-from airflow_provider_nrllm.operators.purge import NrLlmPurgeGuardOperator
+from airflow_provider_nrllm.operators.purge import NrLlmPurgeGuardOperator, NrLlmPurgeOperator
 
 try:
     from airflow.sdk import CronDataIntervalTimetable

@@ -9,23 +9,23 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import BaseHook
 
-from airflow_provider_nrllm.a2a import Ceiling, Event, Task
-from airflow_provider_nrllm.a2a_sealed import Json, Result, Sealed, seal_result
-from airflow_provider_nrllm.a2a_tables import A2A_TABLES
-from airflow_provider_nrllm.exceptions import NrLlmSchemaError
-from airflow_provider_nrllm.hooks.a2a_check import Finding, find_late, find_violations
-from airflow_provider_nrllm.hooks.a2a_completion import Completion, Ending, complete, fail
-from airflow_provider_nrllm.hooks.a2a_journal import Projection, due_tasks, project_task
-from airflow_provider_nrllm.hooks.a2a_reading import TaskFilter, TaskPage, events_after, find_task, list_page
-from airflow_provider_nrllm.hooks.a2a_removal import (
+from airflow_provider_nrllm.a2a.check import Finding, find_late, find_violations
+from airflow_provider_nrllm.a2a.completion import Completion, Ending, complete, fail
+from airflow_provider_nrllm.a2a.journal import Projection, due_tasks, project_task
+from airflow_provider_nrllm.a2a.reading import TaskFilter, TaskPage, events_after, find_task, list_page
+from airflow_provider_nrllm.a2a.removal import (
     Removal,
     delete_lost_events_page,
     delete_lost_page,
     delete_of_runs,
     scrub_page,
 )
-from airflow_provider_nrllm.hooks.a2a_rows import without_content
-from airflow_provider_nrllm.hooks.database import SiteDatabase
+from airflow_provider_nrllm.a2a.rows import without_content
+from airflow_provider_nrllm.a2a.rules import Ceiling, Event, Task
+from airflow_provider_nrllm.a2a.sealed import Json, Result, Sealed, seal_result
+from airflow_provider_nrllm.a2a.tables import A2A_TABLES
+from airflow_provider_nrllm.database.site import SiteDatabase
+from airflow_provider_nrllm.exceptions import NrLlmSchemaError
 
 Seal = Callable[[str], str]
 ALL = TaskFilter()
@@ -171,7 +171,7 @@ class NrLlmA2AHook(BaseHook):
 
     def task(self, task_id: str) -> Task:
         """
-        Return a task as it is committed; :func:`~airflow_provider_nrllm.a2a_json.task_json` shows it.
+        Return a task as it is committed; :func:`~airflow_provider_nrllm.a2a.wire.task_json` shows it.
 
         :raises TaskNotFoundError: where there is none, or it went with its run
         :raises UnsealedValueError: where one of its values is not sealed; it is then not shown at all

@@ -10,24 +10,22 @@ from typing import Any
 from airflow.providers.common.compat.sdk import BaseHook
 from sqlalchemy.engine import Connection
 
-from airflow_provider_nrllm import statements
-from airflow_provider_nrllm.edited_audit import (
-    EditedRuns,
+from airflow_provider_nrllm.database.site import SiteDatabase
+from airflow_provider_nrllm.database.tables import DERIVATION_TABLES
+from airflow_provider_nrllm.edits.field_names import FIELD_NAMES_TABLE, read_field_names
+from airflow_provider_nrllm.edits.meanings import (
     FieldLists,
     Meaning,
     meaning_of_aftermath,
     strongest,
 )
-from airflow_provider_nrllm.evidence import Event, Write, target_of
-from airflow_provider_nrllm.history_fields import FIELD_NAMES_TABLE
-from airflow_provider_nrllm.hooks.database import SiteDatabase
-from airflow_provider_nrllm.hooks.evidence import EvidenceReader
-from airflow_provider_nrllm.hooks.field_names import read_field_names
-from airflow_provider_nrllm.outcomes import Aftermath, aftermath
-from airflow_provider_nrllm.readout.figures import RangeOf
+from airflow_provider_nrllm.outcomes import statements
+from airflow_provider_nrllm.outcomes.evidence import Event, Write, target_of
+from airflow_provider_nrllm.outcomes.reading import EvidenceReader
+from airflow_provider_nrllm.outcomes.rules import Aftermath
+from airflow_provider_nrllm.readout.figures import EditedRuns, RangeOf
 from airflow_provider_nrllm.readout.groups import Key
-from airflow_provider_nrllm.readout_statements import ReadoutStatements
-from airflow_provider_nrllm.tables import DERIVATION_TABLES
+from airflow_provider_nrllm.readout.statements import ReadoutStatements
 
 
 class NrLlmEditedAuditHook(BaseHook):
@@ -133,9 +131,9 @@ class NrLlmEditedAuditHook(BaseHook):
         if uuid_of:
             for run, at, uid, payload in connection.execute(statements.writes_of(uuid_of)):
                 writes.append((uuid_of[run], Write(Event(at, uid), target_of(payload))))
-        found = evidence.read(connection, [write for _, write in writes])
+        found = evidence.aftermaths(connection, (write for _, write in writes))
         seen: dict[str, list[Aftermath]] = {uuid: [] for uuid in uuids}
         for uuid, write in writes:
-            if write.target is not None:
-                seen[uuid].append(aftermath(write.event, found[write.target], evidence.window))
+            if write in found:
+                seen[uuid].append(found[write])
         return seen

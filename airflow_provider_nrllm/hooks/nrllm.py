@@ -13,18 +13,18 @@ from sqlalchemy import insert
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import Select
 
-from airflow_provider_nrllm import statements
-from airflow_provider_nrllm.edited_audit import FieldLists, edit_of_our_fields
-from airflow_provider_nrllm.evidence import Event, Write, target_of
-from airflow_provider_nrllm.hooks.catalog import outcome_lookup
-from airflow_provider_nrllm.hooks.database import SiteDatabase
-from airflow_provider_nrllm.hooks.evidence import EvidenceReader
-from airflow_provider_nrllm.hooks.field_names import field_names_after
-from airflow_provider_nrllm.outcomes import Edit, ExplicitOutcome, ObservedOutcome, Run, any_change, settled_at
-from airflow_provider_nrllm.pages import Page, SettledRun
-from airflow_provider_nrllm.statements import Key
-from airflow_provider_nrllm.tables import DERIVATION_TABLES
-from airflow_provider_nrllm.tables import outcome as outcome_table
+from airflow_provider_nrllm.database.site import SiteDatabase
+from airflow_provider_nrllm.database.tables import DERIVATION_TABLES
+from airflow_provider_nrllm.database.tables import outcome as outcome_table
+from airflow_provider_nrllm.edits.field_names import read_field_names
+from airflow_provider_nrllm.edits.meanings import FieldLists, edit_of_our_fields
+from airflow_provider_nrllm.outcomes import statements
+from airflow_provider_nrllm.outcomes.evidence import Event, Write, target_of
+from airflow_provider_nrllm.outcomes.lookup import outcome_lookup
+from airflow_provider_nrllm.outcomes.pages import Page, SettledRun
+from airflow_provider_nrllm.outcomes.reading import EvidenceReader
+from airflow_provider_nrllm.outcomes.rules import Edit, ExplicitOutcome, ObservedOutcome, Run, any_change, settled_at
+from airflow_provider_nrllm.outcomes.statements import Key
 
 CORRELATION_ID_LENGTH = 36
 EXPLICIT_VALUES = frozenset(statements.EXPLICIT)
@@ -114,12 +114,11 @@ class NrLlmHook(BaseHook):
                         for run in self._settled(connection, {uuid for _, _, uuid in rows}, window)
                         if first <= run.settled < end
                     ]
-                    found = evidence.read(connection, (write for run in runs for write in run.writes))
+                    seen = evidence.aftermaths(connection, (write for run in runs for write in run.writes))
                     edit: Edit = any_change
                     if our_fields is not None:
-                        written = (write for run in runs for write in run.writes)
-                        edit = edit_of_our_fields(field_names_after(connection, written, found, window), our_fields)
-                yield Page(tuple(runs), found, window, reached=rows[-1][0] + lag, edit=edit)
+                        edit = edit_of_our_fields(read_field_names(connection, seen.values()), our_fields)
+                yield Page(tuple(runs), seen, reached=rows[-1][0] + lag, edit=edit)
 
         with self.database.snapshot() as connection:
             lookup = outcome_lookup(connection)

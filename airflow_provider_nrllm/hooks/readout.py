@@ -10,8 +10,8 @@ from typing import Any
 from airflow.providers.common.compat.sdk import BaseHook
 from sqlalchemy.engine import Connection
 
-from airflow_provider_nrllm.hooks.database import SiteDatabase
-from airflow_provider_nrllm.outcomes import ExplicitOutcome, ObservedOutcome
+from airflow_provider_nrllm.database.site import SiteDatabase
+from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
 from airflow_provider_nrllm.readout.figures import (
     Day,
     Explicit,
@@ -23,8 +23,8 @@ from airflow_provider_nrllm.readout.figures import (
     in_order,
 )
 from airflow_provider_nrllm.readout.groups import Dimension, Key, Kind, Label
-from airflow_provider_nrllm.readout_statements import VALUES, ReadoutStatements
-from airflow_provider_nrllm.readout_tables import READOUT_TABLES
+from airflow_provider_nrllm.readout.statements import VALUES, ReadoutStatements
+from airflow_provider_nrllm.readout.telemetry import READOUT_TABLES
 
 
 class NrLlmReadoutHook(BaseHook):

@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import BaseOperator, Context
 from airflow_provider_nrllm.assets import attach_counts
 from airflow_provider_nrllm.exceptions import NrLlmA2AViolationError
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
-from airflow_provider_nrllm.pages import checked_page_size
+from airflow_provider_nrllm.operators.arguments import checked_page_size
 
 
 class NrLlmProjectA2AEventsOperator(BaseOperator):

@@ -8,12 +8,11 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import BaseOperator, Context
 
-from airflow_provider_nrllm.edited_audit import AUTOMATIC_FIELDS, RELEASE_FIELDS, FieldLists
+from airflow_provider_nrllm.edits.meanings import AUTOMATIC_FIELDS, RELEASE_FIELDS, FieldLists
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
-from airflow_provider_nrllm.operators.intervals import check_interval, partition_of_run
-from airflow_provider_nrllm.pages import checked_page_size
-from airflow_provider_nrllm.partitions import DAY, window_seconds
+from airflow_provider_nrllm.operators.arguments import check_interval, checked_page_size, partition_of_run
+from airflow_provider_nrllm.outcomes.partitions import DAY, window_seconds
 from airflow_provider_nrllm.readout.audits import Audit, audit_json, audit_markdown
 from airflow_provider_nrllm.readout.figures import RangeOf
 from airflow_provider_nrllm.readout.groups import grouping_of

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import BaseOperator, Context
 
 from airflow_provider_nrllm.assets import attach_counts
-from airflow_provider_nrllm.edited_audit import AUTOMATIC_FIELDS, RELEASE_FIELDS, EditedMeans, FieldLists
+from airflow_provider_nrllm.edits.meanings import AUTOMATIC_FIELDS, RELEASE_FIELDS, EditedMeans, FieldLists
 from airflow_provider_nrllm.exceptions import NrLlmPartitionError
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
-from airflow_provider_nrllm.operators.intervals import check_interval, partition_of_run
-from airflow_provider_nrllm.outcomes import ObservedOutcome
-from airflow_provider_nrllm.pages import checked_page_size
-from airflow_provider_nrllm.partitions import DAY, Partition, window_seconds
+from airflow_provider_nrllm.operators.arguments import check_interval, checked_page_size, partition_of_run
+from airflow_provider_nrllm.outcomes.partitions import DAY, Partition, window_seconds
+from airflow_provider_nrllm.outcomes.rules import ObservedOutcome
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -110,7 +109,7 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
             recorded = self.hook.record_observed(page.runs, answers)
             outcomes.update(answers[run.uuid] for run in recorded)
             unreadable += sum(run.unreadable_writes for run in recorded)
-            written_tables.update(target.table for target in page.evidence)
+            written_tables |= page.tables
             reached = datetime.fromtimestamp(page.reached, UTC)
             self.log.info(
                 "Page %d: %d runs answered, %d in all, up to %s",

@@ -11,12 +11,12 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import BaseOperator, Context, ObjectStoragePath
 
-from airflow_provider_nrllm.edited_audit import AUTOMATIC_FIELDS, RELEASE_FIELDS, FieldLists
+from airflow_provider_nrllm.edits.meanings import AUTOMATIC_FIELDS, RELEASE_FIELDS, FieldLists
 from airflow_provider_nrllm.exceptions import NrLlmExtraError
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
-from airflow_provider_nrllm.operators.intervals import check_interval, partition_of_run
-from airflow_provider_nrllm.partitions import window_seconds
+from airflow_provider_nrllm.operators.arguments import check_interval, partition_of_run
+from airflow_provider_nrllm.outcomes.partitions import window_seconds
 from airflow_provider_nrllm.readout.figures import RangeOf, Readout
 from airflow_provider_nrllm.readout.groups import grouping_of
 from airflow_provider_nrllm.readout.markdown import as_markdown

@@ -7,8 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_nrllm.edited_audit import EditedRuns, Meaning
-from airflow_provider_nrllm.readout.figures import Explicit, Group, Observed, RangeOf, in_order, range_in_words
+from airflow_provider_nrllm.edits.meanings import Meaning
+from airflow_provider_nrllm.readout.figures import (
+    EditedRuns,
+    Explicit,
+    Group,
+    Observed,
+    RangeOf,
+    in_order,
+    range_in_words,
+)
 from airflow_provider_nrllm.readout.groups import Dimension, Key
 from airflow_provider_nrllm.readout.markdown import table_lines
 from airflow_provider_nrllm.readout.plain import NO_RECOMMENDATION, edited_json, key_json, range_json

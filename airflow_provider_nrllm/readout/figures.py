@@ -12,8 +12,8 @@ from datetime import UTC, date, datetime
 from enum import StrEnum
 from typing import Never
 
-from airflow_provider_nrllm.edited_audit import EditedRuns
-from airflow_provider_nrllm.outcomes import ExplicitOutcome, ObservedOutcome
+from airflow_provider_nrllm.edits.meanings import Meaning
+from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
 from airflow_provider_nrllm.readout.groups import Dimension, Key, Kind
 from airflow_provider_nrllm.readout.shares import Difference, Share
 
@@ -65,6 +65,28 @@ class Observed:
         unknown = self.counts.get(ObservedOutcome.UNKNOWN, 0)
         of = self.total if value is ObservedOutcome.UNKNOWN else self.total - unknown
         return Share(self.counts.get(value, 0), of)
+
+
+@dataclass(frozen=True, slots=True)
+class EditedRuns:
+    """The runs answered ``edited``, by what their edits are to our text."""
+
+    counts: Mapping[Meaning, int]
+
+    @property
+    def total(self) -> int:
+        """How many runs were looked at."""
+        return sum(self.counts.values())
+
+    def share(self, meaning: Meaning) -> Share:
+        """Return the share of one meaning among all of them."""
+        return Share(self.counts.get(meaning, 0), self.total)
+
+    @property
+    def over_report(self) -> Share:
+        """The share that would not be EDITED if only changes of our fields counted; what cannot be told does."""
+        kept = sum(self.counts.get(meaning, 0) for meaning in (Meaning.OUR_TEXT, Meaning.CANNOT_BE_TOLD))
+        return Share(self.total - kept, self.total)
 
 
 @dataclass(frozen=True, slots=True)

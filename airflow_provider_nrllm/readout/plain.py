@@ -7,10 +7,11 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from airflow_provider_nrllm.edited_audit import EditedRuns, Meaning
-from airflow_provider_nrllm.outcomes import ExplicitOutcome, ObservedOutcome
+from airflow_provider_nrllm.edits.meanings import Meaning
+from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
 from airflow_provider_nrllm.readout.figures import (
     Comparisons,
+    EditedRuns,
     Group,
     RangeOf,
     Readout,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from airflow_provider_nrllm.edited_audit import Meaning
-from airflow_provider_nrllm.outcomes import ExplicitOutcome, ObservedOutcome
+from airflow_provider_nrllm.edits.meanings import Meaning
+from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
 from airflow_provider_nrllm.readout.figures import (
     Comparisons,
     Group,

@@ -10,7 +10,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
 from airflow_provider_nrllm.exceptions import NrLlmCommandError
-from airflow_provider_nrllm.operators.commands import NrLlmPurgeOperator
+from airflow_provider_nrllm.operators.purge import NrLlmPurgeOperator
 from tests.airflow.typo3 import StandIn
 
 

@@ -9,8 +9,7 @@ from airflow.providers.common.compat.sdk import DAG, task
 from packaging.version import Version
 from sqlalchemy import select
 
-from airflow_provider_nrllm.operators.commands import NrLlmPurgeOperator
-from airflow_provider_nrllm.operators.purge import NrLlmPurgeGuardOperator
+from airflow_provider_nrllm.operators.purge import NrLlmPurgeGuardOperator, NrLlmPurgeOperator
 from demo.site import outcome_rows, run
 from tests.airflow.conftest import DAGS, make_known, run_dag, states_of
 from tests.airflow.typo3 import StandIn

@@ -9,9 +9,9 @@ from sqlalchemy import insert, select, update
 
 from airflow_provider_nrllm.exceptions import NrLlmUnansweredError
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
-from airflow_provider_nrllm.hooks.purge import PurgeReader
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
 from airflow_provider_nrllm.operators.purge import NrLlmPurgeGuardOperator
+from airflow_provider_nrllm.purge.reading import PurgeReader
 from demo.site import history, run
 from tests.runs import DAY, add_run, purge_runs
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_nrllm.a2a_sealed import Result
+from airflow_provider_nrllm.a2a.sealed import Result
 
 DECISIONS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("a2a_decisions.json").read_text())
 

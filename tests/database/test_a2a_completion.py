@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, update
 
-from airflow_provider_nrllm.a2a import TaskNotFoundError
-from airflow_provider_nrllm.a2a_sealed import Result
+from airflow_provider_nrllm.a2a.rules import TaskNotFoundError
+from airflow_provider_nrllm.a2a.sealed import Result
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
 from tests.cases.a2a import (
     DECISIONS,

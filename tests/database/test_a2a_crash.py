@@ -14,8 +14,8 @@ from sqlalchemy import delete, func, insert, select, text, update
 from sqlalchemy import event as listener
 from sqlalchemy.exc import DBAPIError
 
+from airflow_provider_nrllm.database.errors import may_pass
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
-from airflow_provider_nrllm.hooks.refusals import may_pass
 from tests.cases.a2a import logged, result, seal
 from tests.conftest import Site
 from tests.database.a2a_schema import NOW, add_task, event, journal, row_of, rows_of, run, task
@@ -183,7 +183,7 @@ def test_a_run_that_became_anothers_meanwhile_is_not_failed(a2a_site: Site) -> N
             with a2a_site.engine.begin() as connection:
                 connection.execute(update(run).values(status="queued", claimed_by=""))
 
-    logger, reaper = logging.getLogger("airflow_provider_nrllm.hooks.a2a_completion"), Reaper()
+    logger, reaper = logging.getLogger("airflow_provider_nrllm.a2a.completion"), Reaper()
     logger.addHandler(reaper)
     try:
         assert not hook.complete(task_id, result(), seal=seal).changed

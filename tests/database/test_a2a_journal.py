@@ -11,12 +11,12 @@ from sqlalchemy import CheckConstraint, MetaData, delete, insert, update
 from sqlalchemy import event as listener
 from sqlalchemy.exc import DBAPIError
 
-from airflow_provider_nrllm.a2a import State, TaskNotFoundError
-from airflow_provider_nrllm.a2a_json import event_json, list_json, task_json
-from airflow_provider_nrllm.a2a_sealed import UnsealedValueError
+from airflow_provider_nrllm.a2a.reading import TaskFilter
+from airflow_provider_nrllm.a2a.rows import StorageError
+from airflow_provider_nrllm.a2a.rules import State, TaskNotFoundError
+from airflow_provider_nrllm.a2a.sealed import UnsealedValueError
+from airflow_provider_nrllm.a2a.wire import event_json, list_json, task_json
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
-from airflow_provider_nrllm.hooks.a2a_reading import TaskFilter
-from airflow_provider_nrllm.hooks.a2a_rows import StorageError
 from tests.cases.a2a import artifact, result, seal, unseal
 from tests.conftest import Site
 from tests.database.a2a_schema import NOW, add_events, add_task, event, journal, row_of, rows_of, run, task

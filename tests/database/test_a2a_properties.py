@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sqlalchemy import delete, update
 from sqlalchemy import event as listener
 
-from airflow_provider_nrllm.a2a import TERMINAL
-from airflow_provider_nrllm.a2a_sealed import Result
+from airflow_provider_nrllm.a2a.rules import TERMINAL
+from airflow_provider_nrllm.a2a.sealed import Result
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
 from tests.cases.a2a import artifact, result, seal
 from tests.conftest import Site

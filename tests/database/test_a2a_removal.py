@@ -7,7 +7,7 @@ import json
 import pytest
 from sqlalchemy import delete
 
-from airflow_provider_nrllm.a2a_json import event_json, task_json
+from airflow_provider_nrllm.a2a.wire import event_json, task_json
 from tests.cases.a2a import result, seal, unseal
 from tests.conftest import Site
 from tests.database.a2a_schema import NOW, add_events, add_task, event, journal, row_of, rows_of, run, task

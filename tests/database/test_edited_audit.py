@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event, insert
 
-from airflow_provider_nrllm.edited_audit import FieldLists, Meaning
+from airflow_provider_nrllm.edits.meanings import FieldLists, Meaning
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.readout.figures import RangeOf
 from demo import site as tables

@@ -7,9 +7,9 @@ import time
 
 from sqlalchemy import event, insert
 
-from airflow_provider_nrllm.evidence import Action
-from airflow_provider_nrllm.history_fields import field_names, fields_by_row
-from airflow_provider_nrllm.hooks.database import SiteDatabase
+from airflow_provider_nrllm.database.site import SiteDatabase
+from airflow_provider_nrllm.edits.field_names import field_names, fields_by_row
+from airflow_provider_nrllm.outcomes.evidence import Action
 from demo import site as tables
 
 SECRET = "secret content"

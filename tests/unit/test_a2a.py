@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_nrllm import a2a
-from airflow_provider_nrllm.a2a import Ceiling, Reason, Standing, State, Task
-from airflow_provider_nrllm.a2a_sealed import (
+from airflow_provider_nrllm.a2a import rules as a2a
+from airflow_provider_nrllm.a2a.rules import Ceiling, Reason, Standing, State, Task
+from airflow_provider_nrllm.a2a.sealed import (
     Result,
     Sealed,
     UnsealedValueError,

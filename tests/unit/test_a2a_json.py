@@ -11,9 +11,9 @@ from a2a.utils.errors import JSON_RPC_ERROR_CODE_MAP, TaskNotFoundError, Unsuppo
 from a2a.utils.proto_utils import validate_proto_required_fields
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from airflow_provider_nrllm import a2a
-from airflow_provider_nrllm.a2a import Reason, State
-from airflow_provider_nrllm.a2a_json import (
+from airflow_provider_nrllm.a2a import rules as a2a
+from airflow_provider_nrllm.a2a.rules import Reason, State
+from airflow_provider_nrllm.a2a.wire import (
     SEALED_MEDIA_TYPE,
     error_json,
     event_json,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_nrllm.edited_audit import (
+from airflow_provider_nrllm.edits.field_names import fields_by_row
+from airflow_provider_nrllm.edits.meanings import (
     STRENGTH,
     Change,
-    EditedRuns,
     FieldLists,
     Meaning,
     Ours,
@@ -19,8 +19,8 @@ from airflow_provider_nrllm.edited_audit import (
     ours,
     strongest,
 )
-from airflow_provider_nrllm.evidence import Action
-from airflow_provider_nrllm.history_fields import fields_by_row
+from airflow_provider_nrllm.outcomes.evidence import Action
+from airflow_provider_nrllm.readout.figures import EditedRuns
 
 LISTS = FieldLists()
 HEADER = Ours(frozenset({"header"}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_nrllm.evidence import (
+from airflow_provider_nrllm.outcomes.evidence import (
     LIVE,
     MISSING,
     OWN_ROW_AGE,
@@ -19,7 +19,15 @@ from airflow_provider_nrllm.evidence import (
     record_of,
     target_of,
 )
-from airflow_provider_nrllm.outcomes import PROMPTLY, ObservedOutcome, Run, outcome_of_run, outcome_of_write, settled_at
+from airflow_provider_nrllm.outcomes.rules import (
+    PROMPTLY,
+    ObservedOutcome,
+    Run,
+    aftermath,
+    outcome_of_run,
+    outcome_of_write,
+    settled_at,
+)
 
 ACCEPTED, EDITED, DISCARDED, UNKNOWN = (
     ObservedOutcome.ACCEPTED_UNCHANGED,
@@ -42,7 +50,7 @@ def answer(*rows, record=LIVE, events=(), now=CLOSE + DAY):
     )
     own = Event(AT, 1)
     others = [Event(at, uid) for uid, at in enumerate(events, 2)]
-    return outcome_of_write(own, Evidence(history, sorted([own, *others]), record), window=WINDOW, now=now)
+    return outcome_of_write(aftermath(own, Evidence(history, sorted([own, *others]), record), WINDOW), now=now)
 
 
 def test_a_record_nobody_touched_is_accepted_unchanged():

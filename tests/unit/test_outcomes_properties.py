@@ -7,12 +7,13 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_nrllm.evidence import LIVE, MISSING, Event, Evidence, History, HistoryRow, Record, Write
-from airflow_provider_nrllm.outcomes import (
+from airflow_provider_nrllm.outcomes.evidence import LIVE, MISSING, Event, Evidence, History, HistoryRow, Record, Write
+from airflow_provider_nrllm.outcomes.rules import (
     PRECEDENCE,
     PROMPTLY,
     ObservedOutcome,
     Run,
+    aftermath,
     outcome_of_run,
     outcome_of_write,
     settled_at,
@@ -46,7 +47,7 @@ events = st.lists(times, max_size=4).map(lambda ats: sorted(Event(at, uid) for u
 
 def ask(rows, wrote, record, now):
     own = next(event for event in wrote if event.uid == 1)
-    return outcome_of_write(own, Evidence(History(rows), wrote, record), window=WINDOW, now=now)
+    return outcome_of_write(aftermath(own, Evidence(History(rows), wrote, record), WINDOW), now=now)
 
 
 outcomes = st.lists(st.sampled_from(ObservedOutcome), min_size=1)

@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from airflow_provider_nrllm.partitions import Partition, between, moment_of, partition_of, window_seconds
-from airflow_provider_nrllm.stretches import lacking, merged
+from airflow_provider_nrllm.outcomes.evidence import lacking, merged
+from airflow_provider_nrllm.outcomes.partitions import Partition, between, moment_of, partition_of, window_seconds
 
 
 def day(number, hour=0):

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_provider_nrllm.purge import DAY, AtRisk, at_risk, retention_days, settings_to_mend
+from airflow_provider_nrllm.purge.rules import DAY, AtRisk, at_risk, retention_days, settings_to_mend
 
 NOW = 1_800_000_000
 

@@ -13,10 +13,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from airflow_provider_nrllm.edited_audit import EditedRuns, Meaning
-from airflow_provider_nrllm.outcomes import ExplicitOutcome, ObservedOutcome
+from airflow_provider_nrllm.edits.meanings import Meaning
+from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
 from airflow_provider_nrllm.readout.figures import (
     Day,
+    EditedRuns,
     Explicit,
     Group,
     Observed,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from airflow_provider_nrllm.a2a_sealed import Sealed, UnsealedValueError, Unwritable, is_sealed
+from airflow_provider_nrllm.a2a.sealed import Sealed, UnsealedValueError, Unwritable, is_sealed
 
 
 class State(StrEnum):

@@ -1,7 +1,7 @@
 """
 Which fields a row of TYPO3's history names: only names, which the database takes out of the JSON itself.
 
-``history_data`` holds record content, so :mod:`airflow_provider_nrllm.tables` does not have it. It is a column
+``history_data`` holds record content, so :mod:`airflow_provider_nrllm.database.tables` does not have it. It is a column
 here, of a table object of its own, and is used only inside expressions that yield the names of keys, the type
 of a value, or whether there is one. No value leaves the database, not in an error's message either: text that
 is no JSON is found out before it is parsed. It may be NULL, '', cut off, or PHP-serialized.
@@ -10,14 +10,17 @@ is no JSON is found out before it is parsed. It may be NULL, '', cut off, or PHP
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from sqlalchemy import BigInteger, Column, MetaData, Table, Text, and_, bindparam, case, cast, func, or_, select
 from sqlalchemy.dialects.postgresql import JSON
+from sqlalchemy.engine import Connection
 from sqlalchemy.sql import ColumnElement, Select
 
-from airflow_provider_nrllm.evidence import Action
+from airflow_provider_nrllm.edits.meanings import FieldsByRow, rows_to_read
+from airflow_provider_nrllm.outcomes.evidence import Action
+from airflow_provider_nrllm.outcomes.rules import Aftermath
 
 _history = Table(
     "sys_history",
@@ -159,3 +162,18 @@ def _fields(action: int, blank: int, whole: str | None, changed: str | None, nam
         return None
     # The least array of names is none at all.
     return frozenset(str(name) for name in json.loads(names or "[]"))
+
+
+def read_field_names(connection: Connection, seen: Iterable[Aftermath]) -> FieldsByRow:
+    """
+    Return the names of the fields that tell what the later rows are, with one statement at most.
+
+    Names only: the database takes them out of the JSON, and no value leaves it.
+
+    :param connection: in the snapshot of the page
+    :param seen: what happened after some writes
+    """
+    uids = {uid for after in seen for uid in rows_to_read(after)}
+    if not uids:
+        return {}
+    return fields_by_row(connection.execute(field_names(connection.dialect.name, uids)).fetchall())

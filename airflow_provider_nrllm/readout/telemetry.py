@@ -1,7 +1,7 @@
 """
 nr_llm's telemetry, with just the columns a readout touches.
 
-A readout knows no person: neither here nor in :mod:`airflow_provider_nrllm.tables` is a column of a user or of
+A readout knows no person: neither here nor in :mod:`airflow_provider_nrllm.database.tables` is a column of a user or of
 an approval (ADR-176).
 """
 
@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 from sqlalchemy import BigInteger, Column, Numeric, String, Table
 
+from airflow_provider_nrllm.database.tables import metadata, outcome, run
 from airflow_provider_nrllm.readout.groups import Dimension
-from airflow_provider_nrllm.tables import metadata, outcome, run
 
 #: nr_llm: one row for each provider call; a run of five rounds has five with one correlation id.
 telemetry = Table(

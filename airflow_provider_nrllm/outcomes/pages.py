@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from airflow_provider_nrllm.evidence import Evidence, Target, Write
-from airflow_provider_nrllm.outcomes import Edit, ObservedOutcome, any_change, outcome_of_run, outcome_of_write
-
-#: The most rows that are read or written at once: engines limit the parameters of a statement.
-MAX_PAGE_SIZE = 5000
-
-
-def checked_page_size(page_size: object) -> int:
-    """
-    Return a page size.
-
-    :raises ValueError: where it is no whole number from 1 to 5000
-    """
-    if not isinstance(page_size, int) or isinstance(page_size, bool) or not 1 <= page_size <= MAX_PAGE_SIZE:
-        raise ValueError(f"page_size is {page_size!r}; expected a whole number from 1 to {MAX_PAGE_SIZE}")
-    return page_size
+from airflow_provider_nrllm.outcomes.evidence import Write
+from airflow_provider_nrllm.outcomes.rules import (
+    Aftermath,
+    Edit,
+    ObservedOutcome,
+    any_change,
+    outcome_of_run,
+    outcome_of_write,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +34,22 @@ class SettledRun:
 @dataclass(frozen=True, slots=True)
 class Page:
     """
-    Some settled runs and the evidence on what they wrote, as one moment of the database had it.
+    Some settled runs and what happened after each of their writes, as one moment of the database had it.
 
+    :param aftermaths: of every write that names a record
     :param reached: how far along the time line the page goes, in Unix seconds
     :param edit: what counts as an edit
     """
 
     runs: tuple[SettledRun, ...]
-    evidence: Mapping[Target, Evidence]
-    window: int
+    aftermaths: Mapping[Write, Aftermath]
     reached: int
     edit: Edit = any_change
+
+    @property
+    def tables(self) -> set[str]:
+        """The tables of the records that the runs wrote."""
+        return {write.target.table for write in self.aftermaths if write.target}
 
     def outcomes(self, now: int) -> dict[str, ObservedOutcome]:
         """
@@ -65,4 +63,4 @@ class Page:
         # ADR-185: looked, and could not tell; so an unreadable write cannot block the queue.
         if write.target is None:
             return ObservedOutcome.UNKNOWN
-        return outcome_of_write(write.event, self.evidence[write.target], window=self.window, now=now, edit=self.edit)
+        return outcome_of_write(self.aftermaths[write], now=now, edit=self.edit)

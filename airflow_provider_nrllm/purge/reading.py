@@ -9,15 +9,14 @@ from sqlalchemy import func, select
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import Select
 
-from airflow_provider_nrllm import statements
-from airflow_provider_nrllm.comparisons import Lookup
-from airflow_provider_nrllm.evidence import Event, Write
-from airflow_provider_nrllm.hooks.catalog import outcome_lookup
-from airflow_provider_nrllm.hooks.database import SiteDatabase
-from airflow_provider_nrllm.outcomes import ENDED, Run, settled_at
-from airflow_provider_nrllm.purge import AtRisk, at_risk
-from airflow_provider_nrllm.statements import Key
-from airflow_provider_nrllm.tables import event, history, run
+from airflow_provider_nrllm.database.site import SiteDatabase
+from airflow_provider_nrllm.database.tables import event, history, run
+from airflow_provider_nrllm.outcomes import statements
+from airflow_provider_nrllm.outcomes.evidence import Event, Write
+from airflow_provider_nrllm.outcomes.lookup import Lookup, outcome_lookup
+from airflow_provider_nrllm.outcomes.rules import ENDED, Run, settled_at
+from airflow_provider_nrllm.outcomes.statements import Key
+from airflow_provider_nrllm.purge.rules import AtRisk, at_risk
 
 
 class PurgeReader:

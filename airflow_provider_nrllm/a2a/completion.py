@@ -11,12 +11,12 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from sqlalchemy import update
 from sqlalchemy.engine import Connection
 
-from airflow_provider_nrllm import a2a
-from airflow_provider_nrllm.a2a import AGREES, GOES_ON, RUNS, TERMINAL, Ceiling, Decision, Reason, Standing, State
-from airflow_provider_nrllm.a2a_sealed import Sealed, UnsealedValueError, Unwritable, sealed_values, stored_list
-from airflow_provider_nrllm.hooks.a2a_rows import end_run, lock_run_and_task, task, without_content
-from airflow_provider_nrllm.hooks.database import SiteDatabase
-from airflow_provider_nrllm.hooks.refusals import may_pass
+from airflow_provider_nrllm.a2a import rules as a2a
+from airflow_provider_nrllm.a2a.rows import end_run, lock_run_and_task, task, without_content
+from airflow_provider_nrllm.a2a.rules import AGREES, GOES_ON, RUNS, TERMINAL, Ceiling, Decision, Reason, Standing, State
+from airflow_provider_nrllm.a2a.sealed import Sealed, UnsealedValueError, Unwritable, sealed_values, stored_list
+from airflow_provider_nrllm.database.errors import may_pass
+from airflow_provider_nrllm.database.site import SiteDatabase
 
 log = logging.getLogger(__name__)
 

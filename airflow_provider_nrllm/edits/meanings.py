@@ -13,9 +13,8 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Never
 
-from airflow_provider_nrllm.evidence import Action, HistoryRow
-from airflow_provider_nrllm.outcomes import Aftermath, ObservedOutcome
-from airflow_provider_nrllm.readout.shares import Share
+from airflow_provider_nrllm.outcomes.evidence import Action, HistoryRow
+from airflow_provider_nrllm.outcomes.rules import Aftermath, ObservedOutcome
 
 
 class EditedMeans(StrEnum):
@@ -239,25 +238,3 @@ def edit_of_our_fields(fields: FieldsByRow, lists: FieldLists) -> Callable[[Afte
 def strongest(meanings: Iterable[Meaning]) -> Meaning:
     """Return the one meaning that counts; without any, it cannot be told."""
     return min(meanings, key=STRENGTH.index, default=Meaning.CANNOT_BE_TOLD)
-
-
-@dataclass(frozen=True, slots=True)
-class EditedRuns:
-    """The runs answered ``edited``, by what their edits are to our text."""
-
-    counts: Mapping[Meaning, int]
-
-    @property
-    def total(self) -> int:
-        """How many runs were looked at."""
-        return sum(self.counts.values())
-
-    def share(self, meaning: Meaning) -> Share:
-        """Return the share of one meaning among all of them."""
-        return Share(self.counts.get(meaning, 0), self.total)
-
-    @property
-    def over_report(self) -> Share:
-        """The share that would not be EDITED if only changes of our fields counted; what cannot be told does."""
-        kept = sum(self.counts.get(meaning, 0) for meaning in (Meaning.OUR_TEXT, Meaning.CANNOT_BE_TOLD))
-        return Share(self.total - kept, self.total)

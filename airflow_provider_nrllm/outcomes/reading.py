@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from sqlalchemy.engine import Connection
 
-from airflow_provider_nrllm import statements
-from airflow_provider_nrllm.evidence import (
+from airflow_provider_nrllm.database.catalog import WrittenTables
+from airflow_provider_nrllm.database.tables import RECORD_COLUMNS
+from airflow_provider_nrllm.outcomes import statements
+from airflow_provider_nrllm.outcomes.evidence import (
     MISSING,
     OWN_ROW_AGE,
     Event,
@@ -15,15 +17,16 @@ from airflow_provider_nrllm.evidence import (
     History,
     HistoryRow,
     Record,
+    Stretch,
     Target,
     Write,
+    lacking,
+    merged,
     record_of,
     stretch_of_account,
     target_of,
 )
-from airflow_provider_nrllm.hooks.catalog import WrittenTables
-from airflow_provider_nrllm.stretches import Stretch, lacking, merged
-from airflow_provider_nrllm.tables import RECORD_COLUMNS
+from airflow_provider_nrllm.outcomes.rules import Aftermath, aftermath
 
 
 class MachineWrites:
@@ -87,25 +90,27 @@ class EvidenceReader:
         self._machine_writes = MachineWrites()
         self._written_tables = WrittenTables(("uid", *RECORD_COLUMNS))
 
-    def read(self, connection: Connection, writes: Iterable[Write]) -> dict[Target, Evidence]:
+    def aftermaths(self, connection: Connection, writes: Iterable[Write]) -> dict[Write, Aftermath]:
         """
-        Return the evidence on every record that the writes name.
+        Return what happened after each of the writes that name a record.
 
         :param connection: in the snapshot of the page
         """
-        readable = [write for write in writes if write.target is not None]
-        targets = {write.target for write in readable if write.target is not None}
-        if not targets:
+        targets = {write: write.target for write in writes if write.target is not None}
+        found = self._evidence(connection, targets)
+        return {write: aftermath(write.event, found[target], self.window) for write, target in targets.items()}
+
+    def _evidence(self, connection: Connection, targets_of: Mapping[Write, Target]) -> dict[Target, Evidence]:
+        if not targets_of:
             return {}
-        needed = merged(stretch_of_account(write.event, self.window) for write in readable)
+        targets = set(targets_of.values())
+        needed = merged(stretch_of_account(write.event, self.window) for write in targets_of)
         self._machine_writes.read(connection, needed)
         # Who looks at the stretch of account also looks at the own rows of the first events in it.
         histories = self._histories(connection, targets, (needed[0][0] - OWN_ROW_AGE, needed[-1][1]))
         # Nothing near shows that the history reaches back to these writes; something older may.
         unsure = {
-            write.target
-            for write in readable
-            if write.target and not histories[write.target].reaches_back_to(write.event.at)
+            target for write, target in targets_of.items() if not histories[target].reaches_back_to(write.event.at)
         }
         if unsure:
             histories |= self._histories(connection, unsure)

@@ -12,10 +12,10 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, InternalError
 from sqlalchemy.sql import ColumnElement
 
-from airflow_provider_nrllm import a2a_tables
-from airflow_provider_nrllm.a2a import TERMINAL, Event, State, Task, TaskNotFoundError
-from airflow_provider_nrllm.a2a_sealed import UnsealedValueError, is_sealed, sealed_values
-from airflow_provider_nrllm.hooks.refusals import named
+from airflow_provider_nrllm.a2a import tables as a2a_tables
+from airflow_provider_nrllm.a2a.rules import TERMINAL, Event, State, Task, TaskNotFoundError
+from airflow_provider_nrllm.a2a.sealed import UnsealedValueError, is_sealed, sealed_values
+from airflow_provider_nrllm.database.errors import named
 
 # The lock order: the run's row first, then its task's, each in the order of uids. Nobody waits for a run while
 # it holds a task, so that nobody waits in a circle.

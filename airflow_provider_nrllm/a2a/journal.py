@@ -8,8 +8,7 @@ from sqlalchemy import insert, select
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
-from airflow_provider_nrllm.a2a import Task, events_of
-from airflow_provider_nrllm.hooks.a2a_rows import (
+from airflow_provider_nrllm.a2a.rows import (
     HAS_EVENTS_OF_ITS_REVISION,
     HAS_RUN,
     HAS_TERMINAL_EVENT,
@@ -17,6 +16,7 @@ from airflow_provider_nrllm.hooks.a2a_rows import (
     read_task,
     task,
 )
+from airflow_provider_nrllm.a2a.rules import Task, events_of
 
 # What is not in the journal yet is found by an anti-join, never by a cursor: the row of a slow writer appears
 # behind any cursor. A task whose journal has ended is done: nothing comes after a terminal state.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from .partitions import DAY
+from airflow_provider_nrllm.outcomes.partitions import DAY
 
 
 class Category(StrEnum):
@@ -79,7 +79,7 @@ def at_risk(settled: Iterable[int | None], now: int) -> AtRisk:
     Return how many runs are at risk.
 
     :param settled: when each of them settles, None where one goes on, as
-        :func:`~airflow_provider_nrllm.outcomes.settled_at` tells
+        :func:`~airflow_provider_nrllm.outcomes.rules.settled_at` tells
     :param now: the moment of asking
     """
     answerable, waiting, last = 0, 0, now

@@ -90,7 +90,9 @@ class Aftermath:
     :param deleted_already: the write itself was the deletion
     :param deleted: it was deleted in the window, whoever did it
     :param gone: it is gone, no DELETE or UNDELETE in the window says so, and nothing shows that it outlived it
+    :param dated: a soft-deleted record's own stamp dates its end
     :param known: a row as old as the write is retained
+    :param close: when the window closed
     """
 
     own: tuple[HistoryRow, ...]
@@ -98,7 +100,9 @@ class Aftermath:
     deleted_already: bool
     deleted: bool
     gone: bool
+    dated: bool
     known: bool
+    close: int
 
 
 #: Whether what happened after a write is an edit: EDITED, UNKNOWN where it cannot be told, or None.
@@ -145,26 +149,23 @@ def aftermath(event: Event, evidence: Evidence, window: int) -> Aftermath:
         deleted_already=deleted_already,
         deleted=not deleted_already and ends_in_window[-1:] == [Action.DELETE],
         gone=not record.present and not deleted_already and not ends_in_window and not outlived,
+        dated=record.end is not None,
         known=history.reaches_back_to(event.at),
+        close=close,
     )
 
 
-def outcome_of_write(
-    event: Event, evidence: Evidence, *, window: int, now: int, edit: Edit = any_change
-) -> ObservedOutcome:
+def outcome_of_write(seen: Aftermath, *, now: int, edit: Edit = any_change) -> ObservedOutcome:
     """
     Return what became of one write's record (ADR-185).
 
-    :param event: the write
-    :param evidence: of the record it names
-    :param window: how long the record is watched after the write, in seconds
+    :param seen: what the evidence says of the record
     :param now: when it is asked
     :param edit: what counts as an edit
     """
-    seen = aftermath(event, evidence, window)
     if seen.deleted:
         return ObservedOutcome.DISCARDED
-    if seen.gone and (evidence.record.end is not None or now <= event.at + window + PROMPTLY):
+    if seen.gone and (seen.dated or now <= seen.close + PROMPTLY):
         return ObservedOutcome.DISCARDED
     edited = edit(seen)
     if edited is not None:

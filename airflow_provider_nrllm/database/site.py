@@ -15,10 +15,12 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
+from airflow_provider_nrllm.database.catalog import columns_of
+from airflow_provider_nrllm.database.errors import is_denied, lacks_table_or_column, missing_grant
 from airflow_provider_nrllm.exceptions import NrLlmConnectionError, NrLlmPrivilegeError, NrLlmSchemaError
-from airflow_provider_nrllm.hooks.catalog import columns_of
-from airflow_provider_nrllm.hooks.refusals import is_denied, lacks_table_or_column, missing_grant
-from airflow_provider_nrllm.pages import MAX_PAGE_SIZE
+
+#: The most rows that are read or written at once: engines limit the parameters of a statement.
+MAX_PAGE_SIZE = 5000
 
 
 class Driver(NamedTuple):

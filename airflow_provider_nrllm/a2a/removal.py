@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import delete, select, update
 from sqlalchemy.engine import Connection
 
-from airflow_provider_nrllm.a2a import GOES_ON, Ceiling, Reason, looser
-from airflow_provider_nrllm.hooks.a2a_rows import ENDED, HAS_RESULT, HAS_RUN, event, lock_runs, task
+from airflow_provider_nrllm.a2a.rows import ENDED, HAS_RESULT, HAS_RUN, event, lock_runs, task
+from airflow_provider_nrllm.a2a.rules import GOES_ON, Ceiling, Reason, looser
 
 
 @dataclass(slots=True)

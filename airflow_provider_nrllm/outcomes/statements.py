@@ -1,5 +1,5 @@
 """
-The SQL of the derivation, built from :mod:`airflow_provider_nrllm.tables`.
+The SQL of the derivation, built from :mod:`airflow_provider_nrllm.database.tables`.
 
 Each function returns one statement for a whole page. Lists of integers are written into the statement, since
 engines limit the number of parameters; anything else is a parameter.
@@ -28,11 +28,11 @@ from sqlalchemy import (
 from sqlalchemy.sql import ColumnElement, Delete, Select
 from sqlalchemy.sql.selectable import CompoundSelect
 
-from airflow_provider_nrllm.comparisons import CORRELATION_INDEX, Lookup, any_of, same_id, value_among
-from airflow_provider_nrllm.evidence import Action, Target
-from airflow_provider_nrllm.outcomes import ExplicitOutcome, ObservedOutcome
-from airflow_provider_nrllm.stretches import Stretch
-from airflow_provider_nrllm.tables import event, history, outcome, record_table, run
+from airflow_provider_nrllm.database.comparisons import any_of, same_id, value_among
+from airflow_provider_nrllm.database.tables import event, history, outcome, record_table, run
+from airflow_provider_nrllm.outcomes.evidence import Action, Stretch, Target
+from airflow_provider_nrllm.outcomes.lookup import CORRELATION_INDEX, Lookup
+from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
 
 OBSERVED = [str(value) for value in ObservedOutcome]
 EXPLICIT = [str(value) for value in ExplicitOutcome]

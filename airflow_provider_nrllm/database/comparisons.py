@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import LargeBinary, and_, cast, or_
 from sqlalchemy.sql import ColumnElement
 
-#: The index that finds outcomes. MariaDB plans by counts that lag behind: while it takes the table for empty, it would
-#: read all outcomes for every run.
-CORRELATION_INDEX = "correlation"
-
 #: SQLite nests what is joined by OR, and takes no more than 1000 levels.
 _ORS_IN_A_ROW = 100
-
-
-class Lookup(NamedTuple):
-    """
-    How MySQL and MariaDB are to find the outcomes of a run.
-
-    :ivar hinted: by :data:`CORRELATION_INDEX`, which is there
-    :ivar collation: that of the outcomes' ids, where it is another than that of the runs' uuids
-    """
-
-    hinted: bool = False
-    collation: str | None = None
 
 
 def any_of(conditions: Sequence[ColumnElement[bool]], uid: ColumnElement[Any]) -> ColumnElement[bool]:

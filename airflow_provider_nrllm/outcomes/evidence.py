@@ -180,3 +180,39 @@ def machine_rows(rows: Sequence[HistoryRow], events: Sequence[Event]) -> dict[in
         for position, row in enumerate(by_stamp[stamp]):
             made[row.uid] = times[max(position - left_over, 0)]
     return made
+
+
+#: A stretch of time as its first and last second, both included.
+Stretch = tuple[int, int]
+
+
+def merged(stretches: Iterable[Stretch]) -> list[Stretch]:
+    """Return the same seconds as the fewest stretches, in order."""
+    result: list[Stretch] = []
+    for first, last in sorted(stretches):
+        if result and first <= result[-1][1] + 1:
+            result[-1] = (result[-1][0], max(result[-1][1], last))
+        else:
+            result.append((first, last))
+    return result
+
+
+def lacking(needed: Iterable[Stretch], known: Iterable[Stretch]) -> list[Stretch]:
+    """
+    Return what is needed and not known, as the fewest stretches, in order.
+
+    :param needed: merged
+    :param known: merged
+    """
+    known = list(known)
+    result: list[Stretch] = []
+    for first, last in needed:
+        for known_first, known_last in known:
+            if known_last < first or known_first > last:
+                continue
+            if first < known_first:
+                result.append((first, known_first - 1))
+            first = known_last + 1
+        if first <= last:
+            result.append((first, last))
+    return result

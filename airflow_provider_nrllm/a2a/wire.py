@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from airflow_provider_nrllm.a2a import Event, Reason, Refusal, State, Task, TaskNotFoundError
+from airflow_provider_nrllm.a2a.rules import Event, Reason, Refusal, State, Task, TaskNotFoundError
 
 Unseal = Callable[[str], str]
 

@@ -10,9 +10,9 @@ from sqlalchemy import and_, case, func, literal, or_, select
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import ColumnElement, Select
 
-from airflow_provider_nrllm.a2a import AGREES, Ceiling, Reason, State
-from airflow_provider_nrllm.a2a_sealed import UnsealedValueError, is_sealed, sealed_values
-from airflow_provider_nrllm.hooks.a2a_rows import ENDED, HAS_RESULT, HAS_RUN, HAS_TERMINAL_EVENT, event, run, task
+from airflow_provider_nrllm.a2a.rows import ENDED, HAS_RESULT, HAS_RUN, HAS_TERMINAL_EVENT, event, run, task
+from airflow_provider_nrllm.a2a.rules import AGREES, Ceiling, Reason, State
+from airflow_provider_nrllm.a2a.sealed import UnsealedValueError, is_sealed, sealed_values
 
 #: The most uids a finding names.
 NAMED: Final = 10

@@ -1,7 +1,7 @@
 """
 The SQL of a readout: the database counts, and what it returns is a row a group or a row a day.
 
-Built with SQLAlchemy Core from :mod:`airflow_provider_nrllm.readout_tables`.
+Built with SQLAlchemy Core from :mod:`airflow_provider_nrllm.readout.telemetry`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from sqlalchemy.dialects import mysql
 from sqlalchemy.sql import ColumnElement, Select
 from sqlalchemy.sql.selectable import CTE, FromClause
 
-from airflow_provider_nrllm.outcomes import ExplicitOutcome, ObservedOutcome
-from airflow_provider_nrllm.partitions import DAY
+from airflow_provider_nrllm.database.tables import outcome, run
+from airflow_provider_nrllm.outcomes.partitions import DAY
+from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
 from airflow_provider_nrllm.readout.figures import RangeOf
 from airflow_provider_nrllm.readout.groups import Dimension, Kind
-from airflow_provider_nrllm.readout_tables import DIMENSION_COLUMNS, telemetry
-from airflow_provider_nrllm.tables import outcome, run
+from airflow_provider_nrllm.readout.telemetry import DIMENSION_COLUMNS, telemetry
 
 #: The outcome values this version knows; a newer one is skipped (ADR-176).
 VALUES = (*ExplicitOutcome, *ObservedOutcome)

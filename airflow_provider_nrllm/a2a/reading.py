@@ -12,8 +12,8 @@ from sqlalchemy import and_, func, null, or_, select
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import ColumnElement
 
-from airflow_provider_nrllm.a2a import Event, State, Task, TaskNotFoundError
-from airflow_provider_nrllm.hooks.a2a_rows import HAS_RUN, event, read_event, read_task, task
+from airflow_provider_nrllm.a2a.rows import HAS_RUN, event, read_event, read_task, task
+from airflow_provider_nrllm.a2a.rules import Event, State, Task, TaskNotFoundError
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 from airflow.providers.common.compat.sdk import Context
 
+from airflow_provider_nrllm.database.site import MAX_PAGE_SIZE
 from airflow_provider_nrllm.exceptions import NrLlmPartitionError
-from airflow_provider_nrllm.operators.templates import is_template
-from airflow_provider_nrllm.partitions import Partition, between, moment_of, partition_of
+from airflow_provider_nrllm.outcomes.partitions import Partition, between, moment_of, partition_of
 
 End = str | datetime | None
 
@@ -47,3 +47,19 @@ def partition_of_run(context: Context, *, start: End, end: End, partition_width:
         )
     except ValueError as error:
         raise NrLlmPartitionError(str(error)) from error
+
+
+def is_template(value: object) -> bool:
+    """Whether a value is text that Airflow renders before the task runs, and so can be checked only then."""
+    return isinstance(value, str) and "{" in value
+
+
+def checked_page_size(page_size: object) -> int:
+    """
+    Return a page size.
+
+    :raises ValueError: where it is no whole number from 1 to 5000
+    """
+    if not isinstance(page_size, int) or isinstance(page_size, bool) or not 1 <= page_size <= MAX_PAGE_SIZE:
+        raise ValueError(f"page_size is {page_size!r}; expected a whole number from 1 to {MAX_PAGE_SIZE}")
+    return page_size
