@@ -21,9 +21,9 @@ from airflow_provider_nrllm.outcomes.evidence import OWN_ROW_AGE, target_of
 from airflow_provider_nrllm.outcomes.rules import ENDED
 from benchmarks.plans import recorded, scanned
 from benchmarks.servers import ENGINES, KeptSite
-from benchmarks.site import BEGIN, DAY, END, Texts
 from benchmarks.ways import Needed, floor, row_at_a_time
-from demo.site import event, metadata, outcome, run
+from tests.typo3.tables import event, metadata, outcome, run
+from tests.typo3.year import BEGIN, DAY, END, Texts
 
 WINDOW = 7 * DAY
 #: The day out of the year, and the end of everything.

@@ -11,8 +11,8 @@ from sqlalchemy import create_engine
 from sqlalchemy.engine import Engine
 from sqlalchemy.pool import NullPool
 
-from benchmarks.site import Site, build
-from tests.servers import MariaDB, Postgres, Server
+from tests.typo3.servers import MariaDB, Postgres, Server
+from tests.typo3.year import Site, build
 
 #: Where the sites are kept, in the checkout.
 KEPT = Path(__file__).resolve().parent.parent / ".bench"

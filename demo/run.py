@@ -18,7 +18,8 @@ from typing import Any
 
 from sqlalchemy import create_engine, select
 
-from demo.site import create_tables, load_typo3, outcome_rows, run
+from tests.typo3.loader import load_typo3
+from tests.typo3.tables import create_tables, outcome_rows, run
 
 ROOT = Path(__file__).parent.parent
 HOME = ROOT / ".demo"

@@ -32,8 +32,8 @@ from sqlalchemy import create_engine, text  # noqa: E402
 from sqlalchemy.engine import Engine  # noqa: E402
 from sqlalchemy.pool import NullPool  # noqa: E402
 
-from demo.site import create_tables, empty_tables  # noqa: E402
-from tests.servers import MariaDB, Postgres, Server, ServerError  # noqa: E402
+from tests.typo3.servers import MariaDB, Postgres, Server, ServerError  # noqa: E402
+from tests.typo3.tables import create_tables, empty_tables  # noqa: E402
 
 
 def pytest_unconfigure() -> None:

@@ -23,7 +23,7 @@ from airflow_provider_nrllm.outcomes import statements
 from airflow_provider_nrllm.outcomes.evidence import Event, Write, target_of
 from airflow_provider_nrllm.outcomes.reading import EvidenceReader
 from airflow_provider_nrllm.outcomes.rules import Aftermath
-from airflow_provider_nrllm.readout.figures import EditedRuns, RangeOf
+from airflow_provider_nrllm.readout.counts import EditedRuns, RangeOf
 from airflow_provider_nrllm.readout.groups import Key
 from airflow_provider_nrllm.readout.statements import ReadoutStatements
 

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from airflow_provider_nrllm.database.site import SiteDatabase
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
-from airflow_provider_nrllm.readout.figures import (
+from airflow_provider_nrllm.readout.counts import (
     Day,
     Explicit,
     Group,

@@ -14,9 +14,9 @@ from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
 from airflow_provider_nrllm.operators.arguments import check_interval, checked_page_size, partition_of_run
 from airflow_provider_nrllm.outcomes.partitions import DAY, window_seconds
 from airflow_provider_nrllm.readout.audits import Audit, audit_json, audit_markdown
-from airflow_provider_nrllm.readout.figures import RangeOf
+from airflow_provider_nrllm.readout.counts import RangeOf
+from airflow_provider_nrllm.readout.exports import XCOM_GROUPS
 from airflow_provider_nrllm.readout.groups import grouping_of
-from airflow_provider_nrllm.readout.plain import XCOM_GROUPS
 
 
 class NrLlmEditedAuditOperator(BaseOperator):

@@ -17,10 +17,10 @@ from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
 from airflow_provider_nrllm.operators.arguments import check_interval, partition_of_run
 from airflow_provider_nrllm.outcomes.partitions import window_seconds
-from airflow_provider_nrllm.readout.figures import RangeOf, Readout
+from airflow_provider_nrllm.readout.counts import RangeOf, Readout
+from airflow_provider_nrllm.readout.exports import XCOM_GROUPS, as_csv, as_json
 from airflow_provider_nrllm.readout.groups import grouping_of
 from airflow_provider_nrllm.readout.markdown import as_markdown
-from airflow_provider_nrllm.readout.plain import XCOM_GROUPS, as_csv, as_json
 
 
 class NrLlmOutcomeReadoutOperator(BaseOperator):

@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.sql import ColumnElement, Delete, Select
 from sqlalchemy.sql.selectable import CompoundSelect
 
-from airflow_provider_nrllm.database.comparisons import any_of, same_id, value_among
+from airflow_provider_nrllm.database.conditions import any_of, same_id, value_among
 from airflow_provider_nrllm.database.tables import event, history, outcome, record_table, run
 from airflow_provider_nrllm.outcomes.evidence import Action, Stretch, Target
 from airflow_provider_nrllm.outcomes.lookup import CORRELATION_INDEX, Lookup

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_nrllm.edits.meanings import Meaning
-from airflow_provider_nrllm.readout.figures import (
+from airflow_provider_nrllm.readout.counts import (
     EditedRuns,
     Explicit,
     Group,
@@ -17,9 +17,9 @@ from airflow_provider_nrllm.readout.figures import (
     in_order,
     range_in_words,
 )
+from airflow_provider_nrllm.readout.exports import NO_RECOMMENDATION, edited_json, key_json, range_json
 from airflow_provider_nrllm.readout.groups import Dimension, Key
 from airflow_provider_nrllm.readout.markdown import table_lines
-from airflow_provider_nrllm.readout.plain import NO_RECOMMENDATION, edited_json, key_json, range_json
 from airflow_provider_nrllm.readout.tables import by_words, edited_table
 
 

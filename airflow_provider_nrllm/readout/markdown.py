@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from airflow_provider_nrllm.readout.figures import Group, Readout
+from airflow_provider_nrllm.readout.counts import Group, Readout
+from airflow_provider_nrllm.readout.exports import NO_RECOMMENDATION
 from airflow_provider_nrllm.readout.groups import readable
-from airflow_provider_nrllm.readout.plain import NO_RECOMMENDATION
 from airflow_provider_nrllm.readout.tables import Table, by_words, tables_of
 
 

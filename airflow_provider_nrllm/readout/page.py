@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from airflow_provider_nrllm.readout.figures import Readout
+from airflow_provider_nrllm.readout.counts import Readout
+from airflow_provider_nrllm.readout.exports import NO_RECOMMENDATION
 from airflow_provider_nrllm.readout.pictures import PICTURE_GROUPS, pictures_of
-from airflow_provider_nrllm.readout.plain import NO_RECOMMENDATION
 from airflow_provider_nrllm.readout.tables import by_words, tables_of
 
 

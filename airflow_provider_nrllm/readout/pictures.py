@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
-from airflow_provider_nrllm.readout.figures import Day, Group, Readout
+from airflow_provider_nrllm.readout.counts import Day, Group, Readout
 from airflow_provider_nrllm.readout.groups import label_text, readable
 from airflow_provider_nrllm.readout.shares import Share
 from airflow_provider_nrllm.readout.svg import embeddable

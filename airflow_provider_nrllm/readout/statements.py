@@ -18,7 +18,7 @@ from sqlalchemy.sql.selectable import CTE, FromClause
 from airflow_provider_nrllm.database.tables import outcome, run
 from airflow_provider_nrllm.outcomes.partitions import DAY
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
-from airflow_provider_nrllm.readout.figures import RangeOf
+from airflow_provider_nrllm.readout.counts import RangeOf
 from airflow_provider_nrllm.readout.groups import Dimension, Kind
 from airflow_provider_nrllm.readout.telemetry import DIMENSION_COLUMNS, telemetry
 

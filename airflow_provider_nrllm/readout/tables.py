@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from airflow_provider_nrllm.edits.meanings import Meaning
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
-from airflow_provider_nrllm.readout.figures import (
+from airflow_provider_nrllm.readout.counts import (
     Comparisons,
     Group,
     Readout,

@@ -21,10 +21,10 @@ from airflow_provider_nrllm.operators.a2a import (
     NrLlmPurgeA2AOperator,
 )
 from tests.airflow.conftest import run_dag
-from tests.cases.a2a import logged, result, seal
 from tests.conftest import Site
-from tests.database.a2a_schema import add_task, event, metadata, rows_of, run, task
 from tests.database.a2a_sites import a2a_site, hook_of
+from tests.typo3.a2a_results import logged, result, seal
+from tests.typo3.a2a_tables import add_task, event, metadata, rows_of, run, task
 
 __all__ = ["a2a_site"]
 

@@ -10,9 +10,9 @@ from packaging.version import Version
 from sqlalchemy import text
 
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
-from demo.site import empty_tables, outcome, outcome_rows
-from tests.airflow.scheduler import RealAirflow, RealAirflow2
-from tests.runs import DAY, add_edit, add_run
+from tests.typo3.runs import DAY, add_edit, add_run
+from tests.typo3.scheduler import RealAirflow, RealAirflow2
+from tests.typo3.tables import empty_tables, outcome, outcome_rows
 
 #: A midnight, when the schedule's data intervals end.
 END = int(time.time()) // DAY * DAY - DAY

@@ -10,7 +10,8 @@ import pytest
 import time_machine
 
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
-from demo.site import load_case, load_typo3, outcome_rows
+from tests.typo3.loader import load_case, load_typo3
+from tests.typo3.tables import outcome_rows
 
 CASES = Path(__file__).parent.parent / "cases"
 OBSERVED_OUTCOMES = json.loads((CASES / "observed_outcomes.json").read_text())

@@ -11,7 +11,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 
 from airflow_provider_nrllm.exceptions import NrLlmCommandError
 from airflow_provider_nrllm.operators.purge import NrLlmPurgeOperator
-from tests.airflow.typo3 import StandIn
+from tests.typo3.command import StandIn
 
 
 @pytest.fixture

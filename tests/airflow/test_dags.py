@@ -5,9 +5,10 @@ from __future__ import annotations
 import pendulum
 import pytest
 
-from demo.site import load_case, outcome_rows
 from tests.airflow.conftest import run_dag
-from tests.worlds import DAY, START, accepted, many_runs, run, world
+from tests.typo3.loader import load_case
+from tests.typo3.tables import outcome_rows
+from tests.typo3.worlds import DAY, START, accepted, many_runs, run, world
 
 
 @pytest.fixture

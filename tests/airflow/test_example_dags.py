@@ -10,10 +10,10 @@ from packaging.version import Version
 from sqlalchemy import select
 
 from airflow_provider_nrllm.operators.purge import NrLlmPurgeGuardOperator, NrLlmPurgeOperator
-from demo.site import outcome_rows, run
 from tests.airflow.conftest import DAGS, make_known, run_dag, states_of
-from tests.airflow.typo3 import StandIn
-from tests.runs import DAY, add_run
+from tests.typo3.command import StandIn
+from tests.typo3.runs import DAY, add_run
+from tests.typo3.tables import outcome_rows, run
 
 pytestmark = pytest.mark.usefixtures("airflow_db")
 
@@ -75,7 +75,7 @@ def test_a_purge_takes_what_is_answered_and_not_what_is_watched(site, typo3, pur
     typo3.write(
         then="if sys.argv[-2] == 'nrllm:privacy:purge':\n"
         "    from sqlalchemy import create_engine\n"
-        "    from tests.runs import purge_runs\n"
+        "    from tests.typo3.runs import purge_runs\n"
         f"    engine = create_engine({site.engine.url.render_as_string(hide_password=False)!r})\n"
         f"    print(purge_runs(engine, made_before={int(time.time()) - 30 * DAY}), 'runs')\n"
     )

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import pytest
 
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
-from demo.site import outcome_rows
-from tests.runs import DAY, add_run
+from tests.typo3.runs import DAY, add_run
+from tests.typo3.tables import outcome_rows
 
 END = int(time.time()) // DAY * DAY - DAY
 TABLES = ["sys_history", "tx_nrllm_agentrun", "tx_nrllm_agentrun_event", "tx_nrllm_call_outcome", "tt_content"]

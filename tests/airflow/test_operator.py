@@ -12,8 +12,9 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_nrllm.exceptions import NrLlmPartitionError
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
-from demo.site import load_case, outcome_rows
-from tests.worlds import DAY, START, many_runs, run, world
+from tests.typo3.loader import load_case
+from tests.typo3.tables import outcome_rows
+from tests.typo3.worlds import DAY, START, many_runs, run, world
 
 NOW = START + 30 * DAY
 

@@ -12,8 +12,8 @@ from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
 from airflow_provider_nrllm.operators.purge import NrLlmPurgeGuardOperator
 from airflow_provider_nrllm.purge.reading import PurgeReader
-from demo.site import history, run
-from tests.runs import DAY, add_run, purge_runs
+from tests.typo3.runs import DAY, add_run, purge_runs
+from tests.typo3.tables import history, run
 
 NOW = 1_800_000_000
 OLD = NOW - 30 * DAY - 1

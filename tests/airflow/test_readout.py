@@ -17,9 +17,9 @@ from airflow.providers.common.compat.sdk import ObjectStoragePath
 from airflow_provider_nrllm.exceptions import NrLlmExtraError, NrLlmPartitionError
 from airflow_provider_nrllm.operators.audit import NrLlmEditedAuditOperator
 from airflow_provider_nrllm.operators.readout import NrLlmOutcomeReadoutOperator
-from demo.site import load_typo3
 from tests.airflow.conftest import run_dag
-from tests.readouts import CRAB, DAY, FORMULA, LONG, MARCH, QUOTES, ROCKET, SCRIPT, calls, outcome
+from tests.typo3.loader import load_typo3
+from tests.typo3.readouts import CRAB, DAY, FORMULA, LONG, MARCH, QUOTES, ROCKET, SCRIPT, calls, outcome
 
 START = datetime.fromtimestamp(MARCH, UTC)
 END = START + timedelta(days=10)

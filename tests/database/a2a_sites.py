@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
 from tests.conftest import Site
-from tests.database.a2a_schema import create_a2a_tables, empty_a2a_tables
+from tests.typo3.a2a_tables import create_a2a_tables, empty_a2a_tables
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, update
 
-from tests.cases.a2a import result, seal
 from tests.conftest import Site
-from tests.database.a2a_schema import NOW, add_events, add_task, event, row_of, rows_of, run, task
 from tests.database.a2a_sites import a2a_site, hook_of
+from tests.typo3.a2a_results import result, seal
+from tests.typo3.a2a_tables import NOW, add_events, add_task, event, row_of, rows_of, run, task
 
 __all__ = ["a2a_site"]
 

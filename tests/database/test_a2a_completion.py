@@ -12,7 +12,9 @@ from sqlalchemy import insert, update
 from airflow_provider_nrllm.a2a.rules import TaskNotFoundError
 from airflow_provider_nrllm.a2a.sealed import Result
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
-from tests.cases.a2a import (
+from tests.conftest import Site
+from tests.database.a2a_sites import a2a_site, hook_of
+from tests.typo3.a2a_results import (
     DECISIONS,
     artifact,
     broken_seal,
@@ -24,9 +26,7 @@ from tests.cases.a2a import (
     seal,
     unseal,
 )
-from tests.conftest import Site
-from tests.database.a2a_schema import NOW, add_task, row_of, rows_of, run, task
-from tests.database.a2a_sites import a2a_site, hook_of
+from tests.typo3.a2a_tables import NOW, add_task, row_of, rows_of, run, task
 
 __all__ = ["a2a_site"]
 

@@ -16,10 +16,10 @@ from sqlalchemy.exc import DBAPIError
 
 from airflow_provider_nrllm.database.errors import may_pass
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
-from tests.cases.a2a import logged, result, seal
 from tests.conftest import Site
-from tests.database.a2a_schema import NOW, add_task, event, journal, row_of, rows_of, run, task
 from tests.database.a2a_sites import a2a_server, a2a_site, hook_of
+from tests.typo3.a2a_results import logged, result, seal
+from tests.typo3.a2a_tables import NOW, add_task, event, journal, row_of, rows_of, run, task
 
 __all__ = ["a2a_server", "a2a_site"]
 

@@ -16,8 +16,9 @@ from sqlalchemy.exc import DBAPIError
 
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
-from demo.site import load_case, outcome_rows
-from tests.worlds import DAY, START, accepted, many_runs
+from tests.typo3.loader import load_case
+from tests.typo3.tables import outcome_rows
+from tests.typo3.worlds import DAY, START, accepted, many_runs
 
 #: A derivation in a process of its own: it says when it is ready, and begins when it is told to.
 DERIVE = """

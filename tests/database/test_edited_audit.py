@@ -13,9 +13,9 @@ from sqlalchemy import event, insert
 
 from airflow_provider_nrllm.edits.meanings import FieldLists, Meaning
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
-from airflow_provider_nrllm.readout.figures import RangeOf
-from demo import site as tables
-from demo.site import load_typo3
+from airflow_provider_nrllm.readout.counts import RangeOf
+from tests.typo3 import tables as tables
+from tests.typo3.loader import load_typo3
 
 WEEK = 7 * 86400
 DEFAULT_LISTS = FieldLists()

@@ -10,7 +10,7 @@ from sqlalchemy import event, insert
 from airflow_provider_nrllm.database.site import SiteDatabase
 from airflow_provider_nrllm.edits.field_names import field_names, fields_by_row
 from airflow_provider_nrllm.outcomes.evidence import Action
-from demo import site as tables
+from tests.typo3 import tables as tables
 
 SECRET = "secret content"
 

@@ -8,8 +8,9 @@ from sqlalchemy import event, text
 from airflow_provider_nrllm.exceptions import NrLlmConnectionError, NrLlmSchemaError
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook, Outcomes
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
-from demo.site import load_case, outcome_rows
-from tests.worlds import DAY, START, accepted, many_runs, run, world
+from tests.typo3.loader import load_case
+from tests.typo3.tables import outcome_rows
+from tests.typo3.worlds import DAY, START, accepted, many_runs, run, world
 
 
 def derive(conn_id, **arguments):

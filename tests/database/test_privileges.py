@@ -15,7 +15,8 @@ from sqlalchemy.pool import NullPool
 from airflow_provider_nrllm.exceptions import NrLlmPrivilegeError
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
 from airflow_provider_nrllm.operators.purge import NrLlmPurgeGuardOperator
-from demo.site import load_typo3, outcome_rows
+from tests.typo3.loader import load_typo3
+from tests.typo3.tables import outcome_rows
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs/how-to/database-user.md").read_text()

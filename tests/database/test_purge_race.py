@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import select
 
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
-from demo.site import event, outcome_rows, run
-from tests.runs import DAY, add_run, purge_runs
+from tests.typo3.runs import DAY, add_run, purge_runs
+from tests.typo3.tables import event, outcome_rows, run
 
 NOW = 1_800_000_000
 RUNS = [f"run-{number}" for number in range(12)]

@@ -10,10 +10,10 @@ from sqlalchemy import event
 
 from airflow_provider_nrllm.exceptions import NrLlmSchemaError
 from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
-from airflow_provider_nrllm.readout.figures import RangeOf, Usage
+from airflow_provider_nrllm.readout.counts import RangeOf, Usage
 from airflow_provider_nrllm.readout.groups import Dimension, Kind, Label
-from demo import site as tables
-from tests.readouts import (
+from tests.typo3 import tables as tables
+from tests.typo3.readouts import (
     CRAB,
     DAY,
     FORMULA,

@@ -9,9 +9,9 @@ import pytest
 
 from airflow_provider_nrllm.exceptions import NrLlmPrivilegeError
 from airflow_provider_nrllm.operators.readout import NrLlmOutcomeReadoutOperator
-from demo.site import load_typo3
 from tests.database.test_privileges import TYPO3, USER, documented_grants, run_as_admin
-from tests.readouts import calls, outcome
+from tests.typo3.loader import load_typo3
+from tests.typo3.readouts import calls, outcome
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/read-outcomes-by-model.md").read_text()
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
-from benchmarks import site as generated
 from benchmarks.measure import DAY_PARTITION, LARGE, WINDOW
 from benchmarks.plans import recorded, scanned
-from demo.site import load_case
 from tests.conftest import Site
-from tests.worlds import DAY, START, many_runs, run, world
+from tests.typo3 import year as generated
+from tests.typo3.loader import load_case
+from tests.typo3.worlds import DAY, START, many_runs, run, world
 
 
 def statements_of_first_page(site: Site, page_size: int) -> list[str]:

@@ -10,9 +10,10 @@ from sqlalchemy import text
 from airflow_provider_nrllm.exceptions import NrLlmSchemaError
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
-from demo.site import INDEXES, create_tables, load_case, outcome_rows
-from tests.servers import MariaDB
-from tests.worlds import accepted, many_runs
+from tests.typo3.loader import load_case
+from tests.typo3.servers import MariaDB
+from tests.typo3.tables import INDEXES, create_tables, outcome_rows
+from tests.typo3.worlds import accepted, many_runs
 
 CASE = many_runs(5)
 

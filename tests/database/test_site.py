@@ -10,8 +10,9 @@ import pytest
 from airflow.providers.common.compat.sdk import BaseHook
 from sqlalchemy import func, inspect, select, text
 
-from demo import site as typo3
 from tests.conftest import Site
+from tests.typo3 import tables as typo3
+from tests.typo3.loader import load_case, load_typo3
 
 CASES = Path(__file__).parent.parent / "cases"
 WORLDS = {world["name"]: world for world in json.loads((CASES / "observed_outcomes.json").read_text())}
@@ -26,7 +27,7 @@ def _rows(site: Site, table: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", WORLDS)
 def test_a_world_is_laid_as_its_case_says(site: Site, name: str) -> None:
     world = WORLDS[name]
-    typo3.load_case(site.engine, world)
+    load_case(site.engine, world)
 
     runs = {row["uid"]: row for row in _rows(site, typo3.run)}
     given = [(r["uuid"], r["status"], r["created_at"], r["finished_at"]) for r in world["runs"]]
@@ -78,7 +79,7 @@ def _target(row: dict[str, Any]) -> str:
 
 
 def test_what_typo3_wrote_is_laid_row_by_row(site: Site) -> None:
-    typo3.load_typo3(site.engine, TYPO3)
+    load_typo3(site.engine, TYPO3)
     for name, rows in TYPO3["tables"].items():
         stored = {row["uid"]: row for row in _rows(site, typo3.metadata.tables[name])}
         assert len(rows) == len(stored)
@@ -90,7 +91,7 @@ def test_what_typo3_wrote_is_laid_row_by_row(site: Site) -> None:
 
 
 def test_stories_can_be_moved_in_time_as_a_whole(site: Site) -> None:
-    typo3.load_typo3(site.engine, TYPO3, offset=1000)
+    load_typo3(site.engine, TYPO3, offset=1000)
     first = TYPO3["tables"]["tx_nrllm_agentrun_event"][0]
     moved = _rows(site, typo3.event)[0]
     assert first["crdate"] + 1000 == moved["crdate"]
@@ -98,7 +99,7 @@ def test_stories_can_be_moved_in_time_as_a_whole(site: Site) -> None:
 
 
 def test_the_next_uid_is_free_after_rows_with_uids(site: Site) -> None:
-    typo3.load_typo3(site.engine, TYPO3)
+    load_typo3(site.engine, TYPO3)
     with site.engine.begin() as connection:
         connection.execute(typo3.run.insert(), [{"uuid": "one more"}])
         last = connection.execute(select(func.max(typo3.run.c.uid))).scalar_one()
@@ -114,7 +115,7 @@ def test_every_index_is_there(site: Site) -> None:
 
 
 def test_the_airflow_connection_reaches_the_site(site: Site) -> None:
-    typo3.load_typo3(site.engine, TYPO3)
+    load_typo3(site.engine, TYPO3)
     hook: Any = BaseHook.get_hook(site.conn_id)
     assert len(TYPO3["tables"]["pages"]) == hook.get_first("SELECT count(*) FROM pages")[0]
 

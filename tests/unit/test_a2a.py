@@ -22,7 +22,7 @@ from airflow_provider_nrllm.a2a.sealed import (
     sealed_values,
     stored_list,
 )
-from tests.cases.a2a import DECISIONS, broken_seal, decision_name, offered, result, seal
+from tests.typo3.a2a_results import DECISIONS, broken_seal, decision_name, offered, result, seal
 
 
 def task(**changes: Any) -> Task:

@@ -22,7 +22,7 @@ from airflow_provider_nrllm.a2a.wire import (
     task_json,
     timestamp,
 )
-from tests.cases.a2a import artifact, message, seal, unseal
+from tests.typo3.a2a_results import artifact, message, seal, unseal
 from tests.unit.test_a2a import task
 
 

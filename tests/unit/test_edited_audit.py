@@ -20,7 +20,7 @@ from airflow_provider_nrllm.edits.meanings import (
     strongest,
 )
 from airflow_provider_nrllm.outcomes.evidence import Action
-from airflow_provider_nrllm.readout.figures import EditedRuns
+from airflow_provider_nrllm.readout.counts import EditedRuns
 
 LISTS = FieldLists()
 HEADER = Ours(frozenset({"header"}))

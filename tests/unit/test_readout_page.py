@@ -15,7 +15,7 @@ import pytest
 
 from airflow_provider_nrllm.edits.meanings import Meaning
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
-from airflow_provider_nrllm.readout.figures import (
+from airflow_provider_nrllm.readout.counts import (
     Day,
     EditedRuns,
     Explicit,
@@ -28,11 +28,11 @@ from airflow_provider_nrllm.readout.figures import (
     in_order,
     observed_comparisons,
 )
+from airflow_provider_nrllm.readout.exports import as_csv, as_json
 from airflow_provider_nrllm.readout.groups import Dimension, Kind, Label, grouping_of, label_text
 from airflow_provider_nrllm.readout.markdown import as_markdown, code
 from airflow_provider_nrllm.readout.page import as_html
-from airflow_provider_nrllm.readout.plain import as_csv, as_json
-from tests.readouts import CRAB, DAY, FORMULA, LONG, MARCH, QUOTES, ROCKET, SCRIPT
+from tests.typo3.readouts import CRAB, DAY, FORMULA, LONG, MARCH, QUOTES, ROCKET, SCRIPT
 
 HEADING = "$x^2$ &amp; _a_\n# no heading"
 NAMES = [QUOTES, SCRIPT, ROCKET, CRAB, LONG, FORMULA, HEADING]

@@ -10,7 +10,9 @@ import pytest
 
 from airflow_provider_nrllm.a2a.sealed import Result
 
-DECISIONS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("a2a_decisions.json").read_text())
+_DECISIONS = Path(__file__).parent.parent / "cases" / "a2a_decisions.json"
+
+DECISIONS: list[dict[str, Any]] = json.loads(_DECISIONS.read_text())
 
 
 def decision_name(case: dict[str, Any]) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 from sqlalchemy import insert
 from sqlalchemy.engine import Connection, Engine
 
-from airflow_provider_nrllm.readout.figures import Group, Readout
+from airflow_provider_nrllm.readout.counts import Group, Readout
 from airflow_provider_nrllm.readout.groups import label_text
-from demo import site as tables
+from tests.typo3 import tables as tables
 
 #: 2026-03-01T00:00:00Z, and the length of a day.
 MARCH = 1772323200

@@ -18,7 +18,7 @@ from typing import Any
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
-from tests.servers import free_port
+from tests.typo3.servers import free_port
 
 DAGS = Path(__file__).parent.parent.parent / "dags"
 

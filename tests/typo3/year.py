@@ -24,7 +24,7 @@ from uuid import UUID
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import Engine
 
-from demo.site import RECORD_TABLES, create_tables, metadata
+from tests.typo3.tables import RECORD_TABLES, create_tables, metadata
 
 DAY = 86400
 #: The year of runs begins here.

@@ -21,8 +21,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects import mysql
 from sqlalchemy.engine import Engine
 
-from demo import site
-from tests.cases.a2a import message, seal
+from tests.typo3 import tables as site
+from tests.typo3.a2a_results import message, seal
 
 NOW = 1_700_000_000
 

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Table, func, insert, select
 from sqlalchemy.engine import Connection, Engine
 
-from demo.site import event, history, metadata, outcome, run
+from tests.typo3.tables import event, history, metadata, outcome, run
 
 DAY = 86400
 
