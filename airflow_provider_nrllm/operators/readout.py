@@ -19,6 +19,7 @@ from airflow_provider_nrllm.operators.arguments import check_interval, partition
 from airflow_provider_nrllm.outcomes.partitions import window_seconds
 from airflow_provider_nrllm.readout.counts import RangeOf, Readout
 from airflow_provider_nrllm.readout.exports import XCOM_GROUPS, as_csv, as_json
+from airflow_provider_nrllm.readout.folders import LATEST, folder_of, newest_first
 from airflow_provider_nrllm.readout.groups import grouping_of
 from airflow_provider_nrllm.readout.markdown import as_markdown
 
@@ -30,7 +31,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
     Returns the figures as plain JSON, at most 200 groups of them, and logs them as Markdown. With ``output_path`` it
     also writes ``outcomes.json``, ``outcomes.csv`` and ``outcomes.html`` with all groups. Makes no
     recommendation. Writes nothing into the database, reads no record content, user id or approval; safe to
-    repeat: it overwrites its files.
+    repeat: it overwrites its files. With ``dated_folders`` a readout of another range leaves them in place.
 
     The range is ``interval_start`` and ``interval_end``; else the run's data interval, if it has width; else its
     partition; else all before now.
@@ -45,6 +46,8 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
     :param partition_width: how long a partition of a partitioned schedule is
     :param output_path: the directory to write the files to: a local path, a URL such as ``s3://conn_id@bucket/key``,
         or an ``ObjectStoragePath`` (templated); needs the extra ``readout``
+    :param dated_folders: whether each readout goes into a folder of its own below ``output_path``, named by the end of
+        its range (UTC), and the newest of them into ``latest`` as well
     :param edited_audit: whether to look also at how much of EDITED is about the text that runs wrote (ADR-185);
         needs the right to read ``sys_history.history_data``
     :param window: the window the outcomes were derived with: whole days or a timedelta; only for the audit
@@ -66,6 +69,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         interval_end: str | datetime | None = None,
         partition_width: timedelta = timedelta(days=1),
         output_path: str | ObjectStoragePath | None = None,
+        dated_folders: bool = False,
         edited_audit: bool = False,
         window: int | timedelta = 7,
         release_fields: Sequence[str] = RELEASE_FIELDS,
@@ -85,6 +89,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         self.interval_end = interval_end
         self.partition_width = partition_width
         self.output_path = output_path
+        self.dated_folders = dated_folders
         self.edited_audit = edited_audit
         self.window = window
         self.release_fields = release_fields
@@ -134,17 +139,29 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
             if isinstance(self.output_path, ObjectStoragePath)
             else ObjectStoragePath(str(self.output_path))
         )
-        directory.mkdir(parents=True, exist_ok=True)
         contents: Mapping[str, str] = {
             "outcomes.json": json.dumps(as_json(readout), ensure_ascii=False, indent=1) + "\n",
             "outcomes.csv": as_csv(readout),
             "outcomes.html": as_html(readout),
         }
-        for name, text in contents.items():
-            path = directory / name
-            path.write_bytes(text.encode("utf-8"))
-            self.log.info("Written: %s", path)
-            yield str(path)
+        for folder in self._folders(directory, readout.end):
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, text in contents.items():
+                path = folder / name
+                path.write_bytes(text.encode("utf-8"))
+                self.log.info("Written: %s", path)
+                yield str(path)
+
+    def _folders(self, directory: ObjectStoragePath, end: int) -> Iterator[ObjectStoragePath]:
+        """Yield the folders that the files go into."""
+        if not self.dated_folders:
+            yield directory
+            return
+        name = folder_of(end)
+        yield directory / name
+        # A backfill of an older range leaves the newest where it is.
+        if newest_first(path.name for path in directory.iterdir())[0] == name:
+            yield directory / LATEST
 
 
 def _page_writer() -> Callable[[Readout], str]:

@@ -124,6 +124,21 @@ def test_files_go_to_an_object_storage_path_and_replace_those_of_before(named, t
     assert {"outcomes.json", "outcomes.csv", "outcomes.html"} == {f.name for f in (tmp_path / "deeper/still").iterdir()}
 
 
+def test_dated_folders_keep_the_readouts_of_other_ranges_and_replace_those_of_the_same(named, tmp_path):
+    for end in (END, START + timedelta(days=1), END):
+        operator(named, output_path=str(tmp_path), dated_folders=True, interval_end=end).execute({})
+    assert ["2026-03-02T000000Z", "2026-03-11T000000Z", "latest"] == sorted(path.name for path in tmp_path.iterdir())
+    assert [3, 3, 3] == [len(list(folder.iterdir())) for folder in tmp_path.iterdir()]
+
+
+def test_a_backfill_of_an_older_range_leaves_the_latest_alone(named, tmp_path):
+    for end in (END, START + timedelta(days=1)):
+        result = operator(named, output_path=str(tmp_path), dated_folders=True, interval_end=end).execute({})
+    assert ["2026-03-02T000000Z"] * 3 == [Path(file).parent.name for file in result["files"]]
+    newest, latest = (tmp_path / name / "outcomes.html" for name in ("2026-03-11T000000Z", "latest"))
+    assert newest.read_bytes() == latest.read_bytes()
+
+
 def test_nothing_is_written_without_a_path(named, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert [] == operator(named).execute({})["files"]
