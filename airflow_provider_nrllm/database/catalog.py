@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import LargeBinary, cast, column, func, select, table, true, union_all
+from sqlalchemy import LargeBinary, and_, cast, column, func, select, table, true, union_all
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql import ColumnElement, TableClause
 
-from airflow_provider_nrllm.database.errors import lacks_table_or_column
+from airflow_provider_nrllm.database.errors import is_denied, lacks_table_or_column
 
 #: The privileges that, held on a whole database, show its tables and columns to a user of MySQL or MariaDB.
 _REVEALING = ["SELECT", "INSERT", "UPDATE", "DELETE", "REFERENCES", "CREATE", "ALTER", "DROP", "INDEX"]
@@ -18,37 +19,49 @@ class WrittenTables:
     """
     The tables that runs wrote, and which of the wanted columns they have.
 
-    A column of another type than a whole number is none of TYPO3's, and is taken for absent: what it holds would be
-    no uid, flag or stamp, and engines would not even compare it.
+    A column that is not an integer is not TYPO3's and counts as absent: what it holds would be no uid, flag or
+    stamp, and engines would not even compare it.
 
-    :param wanted: the columns to look for
+    :param wanted: the columns to look for; a table without the first of them counts as absent
     """
 
     def __init__(self, wanted: Sequence[str]) -> None:
         self.wanted = wanted
         self._columns: dict[str, frozenset[str]] = {}
+        self._refused: set[str] = set()
+
+    @property
+    def present(self) -> frozenset[str]:
+        """The tables that are there and may be read."""
+        return frozenset(name for name, columns in self._columns.items() if self.wanted[0] in columns)
+
+    @property
+    def refused(self) -> frozenset[str]:
+        """The tables that may not be read, so that it cannot be told whether a record is there."""
+        return frozenset(self._refused)
 
     def read(self, connection: Connection, names: Iterable[str]) -> Mapping[str, frozenset[str]]:
         """
-        Return the columns of the named tables, none for a table that does not exist.
+        Return the columns of the named tables, none for a table that does not exist or may not be read.
 
-        A table is looked up once: with one statement for all that were not asked about before, and on MySQL and
-        MariaDB some more for what their user does not see.
+        A table is looked up once: with two statements for all that were not asked about before, some more if
+        one of them may not be read, and on MySQL and MariaDB for what their user does not see.
 
         :param names: from data
-        :raises sqlalchemy.exc.DBAPIError: where it cannot be told from a missing privilege whether a table or column
-            is there, so that what may not be read is never taken for gone
         """
         unseen = sorted(set(names) - self._columns.keys())
         if unseen:
             found = columns_of(connection, unseen, whole_numbers=True)
             columns = {name: found.get(name, frozenset()) for name in unseen}
             if connection.dialect.name == "mysql":
+                # What may not be read is never taken for gone.
                 absent = [(name, wanted) for name in unseen for wanted in self.wanted if wanted not in columns[name]]
                 if absent and not _sees_all_tables(connection):
-                    for name, wanted in absent:
-                        _probe(connection, name, wanted)
-            self._columns |= columns
+                    self._refused |= {name for name, wanted in absent if _is_refused(connection, name, wanted)}
+            self._refused |= _refused_among(
+                connection, {name: found[name].intersection(self.wanted) for name in found.keys() & set(unseen)}
+            )
+            self._columns |= columns | dict.fromkeys(self._refused & set(unseen), frozenset())
         return self._columns
 
 
@@ -75,39 +88,12 @@ def columns_of(
         # As SQLite itself tells the affinity of a column.
         is_whole_number = info.c.type.like("%INT%")
     elif dialect == "postgresql":
-        # pg_catalog, not information_schema: what may not be read is denied, and not taken for gone.
-        relation = table("pg_class", column("oid"), column("relname"), column("relkind"), schema="pg_catalog")
-        attribute = table(
-            "pg_attribute",
-            column("attrelid"),
-            column("attname"),
-            column("attnum"),
-            column("atttypid"),
-            schema="pg_catalog",
-        )
-        query = select(relation.c.relname, attribute.c.attname).where(
-            attribute.c.attrelid == relation.c.oid,
-            attribute.c.attnum > 0,
-            func.pg_catalog.pg_table_is_visible(relation.c.oid),
-            relation.c.relname.in_(names),
-            # Indexes and types have names and columns too.
-            relation.c.relkind.in_(["r", "p", "v", "f"]),
-        )
+        relation, attribute, of_relation = _postgresql_columns(names)
+        query = select(relation.c.relname, attribute.c.attname).where(of_relation)
         is_whole_number = func.pg_catalog.format_type(attribute.c.atttypid, None).in_(["smallint", "integer", "bigint"])
     else:
-        columns = table(
-            "columns",
-            column("table_schema"),
-            column("table_name"),
-            column("column_name"),
-            column("data_type"),
-            schema="information_schema",
-        )
-        query = select(columns.c.table_name, columns.c.column_name).where(
-            columns.c.table_schema == func.database(),
-            # To the letter: of two names that differ in case, MariaDB would look for the first one only.
-            cast(columns.c.table_name, LargeBinary).in_([name.encode() for name in names]),
-        )
+        columns, of_tables = _mysql_columns(names)
+        query = select(columns.c.table_name, columns.c.column_name).where(of_tables)
         is_whole_number = columns.c.data_type.in_(["tinyint", "smallint", "mediumint", "int", "bigint"])
     if whole_numbers:
         query = query.where(is_whole_number)
@@ -117,6 +103,41 @@ def columns_of(
         if table_name in wanted:
             found.setdefault(table_name, set()).add(column_name)
     return {name: frozenset(columns) for name, columns in found.items()}
+
+
+def _mysql_columns(names: Sequence[str]) -> tuple[TableClause, ColumnElement[bool]]:
+    """Return the columns that a user of MySQL or MariaDB sees, and what holds for those of the named tables."""
+    parts = ("table_schema", "table_name", "column_name", "data_type", "privileges")
+    columns = table("columns", *map(column, parts), schema="information_schema")
+    # To the letter: of two names that differ in case, MariaDB would look for the first one only.
+    named = cast(columns.c.table_name, LargeBinary).in_([name.encode() for name in names])
+    return columns, and_(columns.c.table_schema == func.database(), named)
+
+
+def _postgresql_columns(names: Sequence[str]) -> tuple[TableClause, TableClause, ColumnElement[bool]]:
+    """Return PostgreSQL's relations and their columns, and what holds for those of the named tables."""
+    # pg_catalog, not information_schema: what may not be read is denied, and does not count as gone.
+    relation = table("pg_class", column("oid"), column("relname"), column("relkind"), schema="pg_catalog")
+    attribute = table(
+        "pg_attribute",
+        column("attrelid"),
+        column("attname"),
+        column("attnum"),
+        column("atttypid"),
+        schema="pg_catalog",
+    )
+    return (
+        relation,
+        attribute,
+        and_(
+            attribute.c.attrelid == relation.c.oid,
+            attribute.c.attnum > 0,
+            func.pg_catalog.pg_table_is_visible(relation.c.oid),
+            relation.c.relname.in_(names),
+            # Indexes and types have names and columns too.
+            relation.c.relkind.in_(["r", "p", "v", "f"]),
+        ),
+    )
 
 
 def _sees_all_tables(connection: Connection) -> bool:
@@ -142,10 +163,30 @@ def _sees_all_tables(connection: Connection) -> bool:
     return connection.execute(union_all(*queries)).first() is not None
 
 
-def _probe(connection: Connection, name: str, absent: str) -> None:
-    """Ask for a column that the user does not see: an error that it may not be read, rather than is not there."""
+def _refused_among(connection: Connection, columns: Mapping[str, Iterable[str]]) -> set[str]:
+    """Return those of the tables of which the user may not read one of the columns, by one statement at most."""
+    if connection.dialect.name == "sqlite" or not columns:
+        return set()
+    if connection.dialect.name == "mysql":
+        seen, of_tables = _mysql_columns(list(columns))
+        query = select(seen.c.table_name, seen.c.column_name).where(
+            of_tables, func.find_in_set("select", seen.c.privileges) == 0
+        )
+    else:
+        relation, attribute, of_relation = _postgresql_columns(list(columns))
+        query = select(relation.c.relname, attribute.c.attname).where(
+            of_relation, ~func.has_column_privilege(relation.c.oid, attribute.c.attnum, "SELECT")
+        )
+    return {name for name, refused in connection.execute(query) if refused in columns.get(name, ())}
+
+
+def _is_refused(connection: Connection, name: str, absent: str) -> bool:
+    """Whether MySQL or MariaDB refuses to read a column that the user does not see; one that is not there is not."""
     try:
         connection.execute(select(column(absent)).select_from(table(name)).limit(0))
     except DBAPIError as error:
+        if is_denied(error):
+            return True
         if not lacks_table_or_column(error):
             raise
+    return False

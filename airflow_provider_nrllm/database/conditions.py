@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import LargeBinary, and_, cast, or_
+from sqlalchemy import LargeBinary, and_, cast, func, literal, or_
+from sqlalchemy.dialects import mysql
 from sqlalchemy.sql import ColumnElement
 
 #: SQLite nests what is joined by OR, and takes no more than 1000 levels.
@@ -45,3 +46,13 @@ def value_among(dialect: str, column: ColumnElement[Any], values: Sequence[str])
     if dialect != "mysql":
         return column.in_(values)
     return cast(column, LargeBinary).in_([value.encode() for value in values])
+
+
+def zero_if_null(dialect: str, column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """
+    Return an unsigned column with 0 for NULL, TYPO3's own default.
+
+    MySQL and MariaDB make a decimal of an unsigned column beside a signed 0.
+    """
+    zero = cast(literal(0), mysql.INTEGER(unsigned=True)) if dialect == "mysql" else literal(0)
+    return func.coalesce(column, zero)

@@ -2,10 +2,13 @@
 The TYPO3 and nr_llm tables, with just the columns the provider may touch.
 
 A column that is not named here is never read: record content (``history_data``), prompts and user ids are
-simply not there. TYPO3 and the extension create the tables; the provider creates none.
+simply not there; but see :data:`history_with_users`. TYPO3 and the extension create the tables; the provider
+creates none.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from sqlalchemy import BigInteger, Column, MetaData, String, Table, Text
 
@@ -20,6 +23,7 @@ history = Table(
     Column("actiontype", BigInteger),
     Column("recuid", BigInteger),
     Column("tablename", String(255)),
+    Column("usertype", String(2)),
     Column("workspace", BigInteger),
 )
 
@@ -59,6 +63,27 @@ outcome = Table(
 
 #: What the derivation reads and writes, besides the records that runs wrote.
 DERIVATION_TABLES = (history, run, event, outcome)
+
+
+def tables_of_a_derivation(machine_users: Collection[str]) -> tuple[Table, ...]:
+    """Return what a derivation reads and writes, where these TYPO3 users are named as machines."""
+    if not machine_users:
+        return DERIVATION_TABLES
+    return (history_with_users, run, event, outcome, backend_user)
+
+
+#: The same with the user, who is compared with :data:`backend_user` inside the database: the id does not leave it.
+history_with_users = history.to_metadata(MetaData())
+history_with_users.append_column(Column("userid", BigInteger))
+
+#: TYPO3 core: the users of the backend, to tell by name which of them are machines.
+backend_user = Table(
+    "be_users",
+    metadata,
+    Column("uid", BigInteger, primary_key=True),
+    Column("username", String(255)),
+)
+
 
 #: The columns of a written record that tell whether it is still there; a table has ``uid`` and any of these.
 RECORD_COLUMNS = ("tstamp", "deleted", "t3ver_wsid")

@@ -1,8 +1,8 @@
 """
-How much of EDITED is about our text: what the later rows of a record's history changed. Pure.
+How much of EDITED is about the run's text: what the later rows of a record's history changed. Pure.
 
 ADR-185 says that EDITED over-reports: it counts any human change of the record. Here a change counts by the
-names of the fields it changed and of those our own write had set; values are never known.
+names of the fields it changed and of those the write itself had set; values are never known.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class EditedMeans(StrEnum):
 
 
 class Meaning(StrEnum):
-    """What a human change of a written record is to our text."""
+    """What a human change of a written record is to the run's text."""
 
-    OUR_TEXT = "our_text"
+    RUN_TEXT = "run_text"
     CANNOT_BE_TOLD = "cannot_be_told"
     BESIDE = "beside"
     RELEASE = "release"
@@ -50,9 +50,9 @@ class Meaning(StrEnum):
 
 
 _WORDS = {
-    Meaning.OUR_TEXT: "edit of our text",
+    Meaning.RUN_TEXT: "edit of the run's text",
     Meaning.CANNOT_BE_TOLD: "cannot be told",
-    Meaning.BESIDE: "edit beside our text",
+    Meaning.BESIDE: "edit beside the run's text",
     Meaning.RELEASE: "release",
     Meaning.MOVE: "move",
     Meaning.RESTORE: "restore",
@@ -60,7 +60,7 @@ _WORDS = {
 }
 
 #: One meaning a run: the first of these that any change of any record it wrote has. What cannot be told
-#: may be an edit of our text, so only a proven one outranks it, as ``unknown`` outranks ``accepted_unchanged``.
+#: may be an edit of the run's text, so only a proven one outranks it, as ``unknown`` outranks ``accepted_unchanged``.
 STRENGTH = tuple(Meaning)
 
 #: What makes a record visible, or hides it.
@@ -80,14 +80,14 @@ AUTOMATIC_FIELDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class FieldLists:
-    """Which fields are about no text."""
+class IgnoredFields:
+    """The fields whose changes are no edit of a text."""
 
     release: tuple[str, ...] = RELEASE_FIELDS
     automatic: tuple[str, ...] = AUTOMATIC_FIELDS
 
     @classmethod
-    def of(cls, release: Sequence[str], automatic: Sequence[str]) -> FieldLists:
+    def of(cls, release: Sequence[str], automatic: Sequence[str]) -> IgnoredFields:
         """
         Return the lists that an operator's arguments give.
 
@@ -129,11 +129,11 @@ NAMES_FIELDS = frozenset({Action.ADD, Action.MODIFY, Action.PUBLISH})
 
 
 @dataclass(frozen=True, slots=True)
-class Ours:
+class FieldsWritten:
     """
     The fields that a write set, by its own history rows.
 
-    :param fields: their names; None where every field of the record is ours, since the write created it
+    :param fields: their names; None where every field of the record is the run's, since the write created it
     :param known: False where the own rows are trimmed, cannot be read, or name no field
     """
 
@@ -141,49 +141,51 @@ class Ours:
     known: bool = True
 
     def among(self, fields: frozenset[str]) -> bool:
-        """Whether one of the fields is ours."""
+        """Whether the write set one of the fields."""
         return bool(fields) if self.fields is None else bool(self.fields & fields)
 
 
-def ours(own: Iterable[Change]) -> Ours:
+def fields_written(own: Iterable[Change]) -> FieldsWritten:
     """Return the fields that a write set, by the rows it made itself."""
     own = list(own)
     if any(change.action == Action.ADD for change in own):
-        return Ours(fields=None)
+        return FieldsWritten(fields=None)
     if any(change.action in NAMES_FIELDS and change.fields is None for change in own):
-        return Ours(known=False)
+        return FieldsWritten(known=False)
     if any(change.action in (Action.MOVE, Action.DELETE, Action.UNDELETE) for change in own):
-        return Ours(frozenset().union(*(change.fields or frozenset() for change in own)))
+        return FieldsWritten(frozenset().union(*(change.fields or frozenset() for change in own)))
     fields = frozenset[str]().union(*(change.fields or frozenset() for change in own))
-    return Ours(fields, known=bool(fields))
+    return FieldsWritten(fields, known=bool(fields))
 
 
-def meaning_of_change(change: Change, write: Ours, lists: FieldLists, *, undoes_deletion: bool = False) -> Meaning:
+def meaning_of_change(
+    change: Change, write: FieldsWritten, ignored: IgnoredFields, *, undoes_deletion: bool = False
+) -> Meaning:
     """
     Return what one human change is to the text of a write.
 
     :param change: a later row of the record that the write names
     :param write: the fields the write set
-    :param lists: the fields that are about no text
+    :param ignored: the fields whose changes are no edit of a text
     :param undoes_deletion: whether the write deleted the record, so that to restore it is to undo the write
     """
     if change.action == Action.MOVE:
         return Meaning.MOVE
     if change.action in (Action.DELETE, Action.UNDELETE):
-        return Meaning.OUR_TEXT if undoes_deletion else Meaning.RESTORE
+        return Meaning.RUN_TEXT if undoes_deletion else Meaning.RESTORE
     if change.action == Action.STAGECHANGE:
         # Of a workspace's draft: it changes t3ver_stage and nothing else.
         return Meaning.NO_CHANGE
     if change.action not in NAMES_FIELDS or change.fields is None:
         return Meaning.CANNOT_BE_TOLD
-    text = lists.text(change.fields)
+    text = ignored.text(change.fields)
     if not text:
         # To publish what changes no text is to release it, whether or not the row names fields.
-        released = change.action == Action.PUBLISH or lists.releases(change.fields)
+        released = change.action == Action.PUBLISH or ignored.releases(change.fields)
         return Meaning.RELEASE if released else Meaning.NO_CHANGE
     if not write.known:
         return Meaning.CANNOT_BE_TOLD
-    return Meaning.OUR_TEXT if write.among(text) else Meaning.BESIDE
+    return Meaning.RUN_TEXT if write.among(text) else Meaning.BESIDE
 
 
 #: The field names of history rows by their uid; a row that is not there names none that can be read.
@@ -196,19 +198,19 @@ def rows_to_read(seen: Aftermath) -> Iterator[int]:
         yield from (row.uid for row in (*seen.own, *seen.later) if row.action in NAMES_FIELDS)
 
 
-def meaning_of_aftermath(seen: Aftermath, fields: FieldsByRow, lists: FieldLists) -> Meaning | None:
+def meaning_of_aftermath(seen: Aftermath, fields: FieldsByRow, ignored: IgnoredFields) -> Meaning | None:
     """
     Return what the later rows of a record are to the text of a write, the strongest; None without any.
 
     :param seen: what happened after the write
     :param fields: of the rows that :func:`rows_to_read` yields
-    :param lists: the fields that are about no text
+    :param ignored: the fields whose changes are no edit of a text
     """
     if not seen.later:
         return None
-    write = ours(_change(row, fields) for row in seen.own)
+    write = fields_written(_change(row, fields) for row in seen.own)
     return strongest(
-        meaning_of_change(_change(row, fields), write, lists, undoes_deletion=seen.deleted_already)
+        meaning_of_change(_change(row, fields), write, ignored, undoes_deletion=seen.deleted_already)
         for row in seen.later
     )
 
@@ -217,18 +219,18 @@ def _change(row: HistoryRow, fields: FieldsByRow) -> Change:
     return Change(row.action, fields.get(row.uid) if row.action in NAMES_FIELDS else frozenset())
 
 
-def edit_of_our_fields(fields: FieldsByRow, lists: FieldLists) -> Callable[[Aftermath], ObservedOutcome | None]:
+def edit_of_our_fields(fields: FieldsByRow, ignored: IgnoredFields) -> Callable[[Aftermath], ObservedOutcome | None]:
     """
-    Return what counts as an edit where ``edited_means`` is "our fields": only an edit of our text.
+    Return what counts as an edit where ``edited_means`` is "our fields": only an edit of the run's text.
 
-    A release, no change, a move, a restore, and an edit beside our text then do not make a run ``edited``.
+    A release, no change, a move, a restore, and an edit beside the run's text then do not make a run ``edited``.
 
     Where that cannot be told, the outcome is ``unknown``: asked, and it could not be told (ADR-176).
     """
 
     def edit(seen: Aftermath) -> ObservedOutcome | None:
-        meaning = meaning_of_aftermath(seen, fields, lists)
-        if meaning is Meaning.OUR_TEXT:
+        meaning = meaning_of_aftermath(seen, fields, ignored)
+        if meaning is Meaning.RUN_TEXT:
             return ObservedOutcome.EDITED
         return ObservedOutcome.UNKNOWN if meaning is Meaning.CANNOT_BE_TOLD else None
 
@@ -236,5 +238,5 @@ def edit_of_our_fields(fields: FieldsByRow, lists: FieldLists) -> Callable[[Afte
 
 
 def strongest(meanings: Iterable[Meaning]) -> Meaning:
-    """Return the one meaning that counts; without any, it cannot be told."""
+    """Return the strongest meaning; CANNOT_BE_TOLD if there are none."""
     return min(meanings, key=STRENGTH.index, default=Meaning.CANNOT_BE_TOLD)

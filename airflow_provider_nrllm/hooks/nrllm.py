@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -14,21 +14,25 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.sql import Select
 
 from airflow_provider_nrllm.database.site import SiteDatabase
-from airflow_provider_nrllm.database.tables import DERIVATION_TABLES
 from airflow_provider_nrllm.database.tables import outcome as outcome_table
+from airflow_provider_nrllm.database.tables import tables_of_a_derivation
 from airflow_provider_nrllm.edits.field_names import read_field_names
-from airflow_provider_nrllm.edits.meanings import FieldLists, edit_of_our_fields
+from airflow_provider_nrllm.edits.meanings import IgnoredFields, edit_of_our_fields
 from airflow_provider_nrllm.outcomes import statements
-from airflow_provider_nrllm.outcomes.evidence import Event, Write, target_of
 from airflow_provider_nrllm.outcomes.lookup import outcome_lookup
-from airflow_provider_nrllm.outcomes.pages import Page, SettledRun
-from airflow_provider_nrllm.outcomes.reading import EvidenceReader
-from airflow_provider_nrllm.outcomes.rules import Edit, ExplicitOutcome, ObservedOutcome, Run, any_change, settled_at
-from airflow_provider_nrllm.outcomes.statements import Key
+from airflow_provider_nrllm.outcomes.pages import Page, RunsOfUuid, SettledRun
+from airflow_provider_nrllm.outcomes.reading import EvidenceReader, runs_with_writes
+from airflow_provider_nrllm.outcomes.rules import (
+    EXPLICIT,
+    OBSERVED,
+    Edit,
+    ExplicitOutcome,
+    ObservedOutcome,
+    any_change,
+)
+from airflow_provider_nrllm.outcomes.statements import PageKey
 
 CORRELATION_ID_LENGTH = 36
-EXPLICIT_VALUES = frozenset(statements.EXPLICIT)
-OBSERVED_VALUES = frozenset(statements.OBSERVED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +51,26 @@ class NrLlmHook(BaseHook):
     only ``tx_nrllm_call_outcome``; reads no record content, no user id and no approval.
 
     :param nrllm_conn_id: the Airflow connection to the TYPO3 database
+    :param machine_users: the names of TYPO3 users whose changes are a machine's, such as ``_cli_`` or an importer;
+        the database compares them, and needs the right to read ``sys_history.userid`` and
+        ``be_users (uid, username)``
     """
 
     conn_name_attr = "nrllm_conn_id"
     default_conn_name = "nrllm_default"
     hook_name = "nr_llm"
 
-    def __init__(self, nrllm_conn_id: str = default_conn_name, **kwargs: Any) -> None:
+    def __init__(
+        self, nrllm_conn_id: str = default_conn_name, *, machine_users: Sequence[str] = (), **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.nrllm_conn_id = nrllm_conn_id
+        self.machine_users = tuple(machine_users)
 
     @cached_property
     def database(self) -> SiteDatabase:
         """The database behind the connection."""
-        return SiteDatabase(self.nrllm_conn_id, required=DERIVATION_TABLES)
+        return SiteDatabase(self.nrllm_conn_id, required=tables_of_a_derivation(self.machine_users))
 
     def get_conn(self) -> Any:
         """Return a plain DB-API connection, as the Airflow hook of the connection opens it."""
@@ -81,26 +91,31 @@ class NrLlmHook(BaseHook):
         )
 
     def pages(
-        self, start: int | None, end: int, *, window: int, page_size: int, our_fields: FieldLists | None = None
+        self, start: int | None, end: int, *, window: int, page_size: int, our_fields: IgnoredFields | None = None
     ) -> Iterator[Page]:
         """
-        Yield the settled and unanswered runs of a partition, page by page, with the evidence on what they wrote.
+        Yield the settled runs of a partition that have no outcome, page by page, with what happened to their records.
 
         Reads only. A page costs a fixed number of statements, all in one snapshot that is over before the page
         is yielded. Pages follow time by a key that always advances, also past runs that are not settled; so a
-        page may be empty.
+        page may be empty. A uuid is on one page only, also if nobody records in between.
 
         :param start: the first second of the partition, None for all that settled before its end
         :param end: the first second after it, not in the future
         :param window: how long a record is watched after a write, in seconds
         :param page_size: the most runs on a page
         :param our_fields: None: any change is an edit, as ADR-185 decides; else only a change of a field that the
-            run set, by these lists of fields that are about no text
+            run set, apart from these fields
         """
-        evidence = EvidenceReader(window)
+        reader = EvidenceReader(window, self.machine_users)
         first = 0 if start is None else start
 
-        def follow(rows_after: Callable[[str, Key, int], Select[Any]], key: Key | None, lag: int) -> Iterator[Page]:
+        def follow(
+            rows_after: Callable[[str, PageKey, int], Select[Any]],
+            key: PageKey | None,
+            last_key: Callable[[RunsOfUuid], PageKey],
+            lag: int,
+        ) -> Iterator[Page]:
             while key is not None:
                 with self.database.snapshot() as connection:
                     query = rows_after(connection.dialect.name, key, page_size + 1)
@@ -109,43 +124,58 @@ class NrLlmHook(BaseHook):
                     rows = rows[:page_size]
                     if not rows:
                         return
-                    runs = [
-                        run
-                        for run in self._settled(connection, {uuid for _, _, uuid in rows}, window)
-                        if first <= run.settled < end
+                    # Several runs may share a uuid: the last of their rows is the one that counts.
+                    keys = {(at, uid) for at, uid, _ in rows}
+                    settled = [
+                        (runs, at)
+                        for runs in runs_with_writes(connection, {uuid for _, _, uuid in rows})
+                        if (at := runs.settled_at(window)) is not None and first <= at < end and last_key(runs) in keys
                     ]
-                    seen = evidence.aftermaths(connection, (write for run in runs for write in run.writes))
-                    edit: Edit = any_change
-                    if our_fields is not None:
-                        edit = edit_of_our_fields(read_field_names(connection, seen.values()), our_fields)
-                yield Page(tuple(runs), seen, reached=rows[-1][0] + lag, edit=edit)
+                    page = self._page(connection, reader, settled, our_fields)
+                yield replace(page, reached=rows[-1][0] + lag)
 
         with self.database.snapshot() as connection:
             lookup = outcome_lookup(connection)
+            if self.machine_users:
+                self._warn_of_unknown_users(connection)
         # A run settles when its last write closes ...
         by_last_write = partial(statements.last_writes, before=end - window, lookup=lookup)
-        yield from follow(by_last_write, (first - window, 0), window)
+        yield from follow(by_last_write, (first - window, 0), RunsOfUuid.last_write, window)
         # ... or when it ends after that.
         if start is not None:
             by_end = partial(statements.late_ends, before=end, written_before=start - window, lookup=lookup)
-            yield from follow(by_end, (start, 0), 0)
+            yield from follow(by_end, (start, 0), RunsOfUuid.last_end, 0)
 
     @staticmethod
-    def _settled(connection: Connection, uuids: set[str], window: int) -> Iterator[SettledRun]:
-        """Yield those of the uuids whose runs have all ended, with the writes of all of them pooled (ADR-185)."""
-        runs: dict[str, list[Run]] = {}
-        uuid_of: dict[int, str] = {}
-        for uid, uuid, status, finished_at in connection.execute(statements.runs_of(uuids)):
-            if uuid in uuids:
-                runs.setdefault(uuid, []).append(Run(uid, uuid, status, finished_at or 0))
-                uuid_of[uid] = uuid
-        writes: dict[str, list[Write]] = {}
-        for run_uid, at, uid, payload in connection.execute(statements.writes_of(uuid_of)):
-            writes.setdefault(uuid_of[run_uid], []).append(Write(Event(at, uid), target_of(payload)))
-        for uuid, same in runs.items():
-            settled = settled_at(same, writes.get(uuid, ()), window)
-            if settled is not None:
-                yield SettledRun(uuid, tuple(run.uid for run in same), settled, tuple(writes[uuid]))
+    def _page(
+        connection: Connection,
+        reader: EvidenceReader,
+        settled: Sequence[tuple[RunsOfUuid, int]],
+        our_fields: IgnoredFields | None,
+    ) -> Page:
+        """Return the page of some settled runs."""
+        seen = reader.aftermaths(connection, (write for runs, _ in settled for write in runs.writes))
+        found, refused = [], []
+        for runs, at in settled:
+            tables = {write.target.table for write in runs.writes if write.target}
+            if denied := tables & reader.refused_tables:
+                refused.append((runs.uuid, min(denied)))
+            else:
+                aftermaths = tuple(seen[write.uid] for write in runs.writes)
+                found.append(SettledRun(runs.uuid, tuple(run.uid for run in runs.runs), at, aftermaths))
+        edit: Edit = any_change
+        if our_fields is not None:
+            edit = edit_of_our_fields(read_field_names(connection, filter(None, seen.values())), our_fields)
+        return Page(tuple(found), 0, edit, reader.present_tables, tuple(refused))
+
+    def _warn_of_unknown_users(self, connection: Connection) -> None:
+        query = statements.machine_users_found(connection.dialect.name, self.machine_users)
+        found = int(connection.execute(query).scalar_one())
+        if found < len(set(self.machine_users)):
+            self.log.warning(
+                "machine_users names %d TYPO3 users, of which be_users has %d: check how they are spelled.",
+                len(set(self.machine_users)), found,
+            )  # fmt: skip
 
     def record_observed(self, runs: Sequence[SettledRun], outcomes: Mapping[str, ObservedOutcome]) -> list[SettledRun]:
         """
@@ -219,7 +249,7 @@ class NrLlmHook(BaseHook):
         with self.database.snapshot() as connection:
             query = statements.outcomes_of(connection.dialect.name, correlation_id)
             values = connection.execute(query).scalars().all()
-        explicit = [ExplicitOutcome(value) for value in values if value in EXPLICIT_VALUES]
-        observed = [ObservedOutcome(value) for value in values if value in OBSERVED_VALUES]
+        explicit = [ExplicitOutcome(value) for value in values if value in EXPLICIT]
+        observed = [ObservedOutcome(value) for value in values if value in OBSERVED]
         # A rating is replaced, so the last one holds; an observed outcome is final, so the first one does.
         return Outcomes(explicit[-1] if explicit else None, observed[0] if observed else None)

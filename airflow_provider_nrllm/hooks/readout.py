@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,8 @@ from airflow_provider_nrllm.readout.counts import (
     Usage,
     in_order,
 )
-from airflow_provider_nrllm.readout.groups import Dimension, Key, Kind, Label
+from airflow_provider_nrllm.readout.groups import Dimension, Key
+from airflow_provider_nrllm.readout.reading import key_of
 from airflow_provider_nrllm.readout.statements import VALUES, ReadoutStatements
 from airflow_provider_nrllm.readout.telemetry import READOUT_TABLES
 
@@ -88,27 +89,10 @@ class NrLlmReadoutHook(BaseHook):
                 without_run = int(connection.execute(statements.ratings_without_run()).scalar_one())
         return Readout(start, end, range_of, tuple(grouping), groups, days, without_run)
 
-    def keys_of(self, correlation_ids: Collection[str], grouping: Sequence[Dimension]) -> Mapping[str, Key]:
-        """
-        Return the group of each of the correlation ids, in one statement.
-
-        :param correlation_ids: a page of them
-        :param grouping: by what to group
-        """
-        untold = tuple(Label(Kind.NO_TELEMETRY) for _ in grouping)
-        keys = dict.fromkeys(correlation_ids, untold)
-        if not keys:
-            return keys
-        with self.database.snapshot() as connection:
-            statements = ReadoutStatements(connection.dialect.name, None, 0, RangeOf.OUTCOME, tuple(grouping))
-            for correlation_id, *labels in connection.execute(statements.labels_of_ids(sorted(correlation_ids))):
-                keys[_text(correlation_id)] = _key(labels)
-        return keys
-
 
 def _groups(connection: Connection, statements: ReadoutStatements) -> Iterator[tuple[Key, Explicit, Observed]]:
     for row in connection.execute(statements.outcomes_by_group()):
-        yield _key(row[: -len(VALUES)]), *_sources(row[-len(VALUES) :])
+        yield key_of(row[: -len(VALUES)]), *_sources(row[-len(VALUES) :])
 
 
 def _days(connection: Connection, statements: ReadoutStatements) -> Iterator[Day]:
@@ -119,7 +103,7 @@ def _days(connection: Connection, statements: ReadoutStatements) -> Iterator[Day
 def _usage(connection: Connection, statements: ReadoutStatements) -> Iterator[tuple[Key, Usage]]:
     for *labels, calls, cost, cost_known, latency, latency_known in connection.execute(statements.usage_by_group()):
         yield (
-            _key(labels),
+            key_of(labels),
             Usage(int(calls), float(cost or 0), int(cost_known), float(latency or 0), int(latency_known)),
         )
 
@@ -131,16 +115,3 @@ def _sources(counts: Sequence[Any]) -> tuple[Explicit, Observed]:
         Explicit({value: by_value[value] for value in ExplicitOutcome}),
         Observed({value: by_value[value] for value in ObservedOutcome}),
     )
-
-
-def _key(labels: Sequence[Any]) -> Key:
-    """Return a group's key from its kinds and names in turn."""
-    return tuple(
-        Label(Kind(_text(kind)), _text(name) if _text(kind) == Kind.NAMED else "")
-        for kind, name in zip(labels[::2], labels[1::2], strict=True)
-    )
-
-
-def _text(value: Any) -> str:
-    """Return a text that may have come as bytes."""
-    return bytes(value).decode("utf-8", "replace") if isinstance(value, bytes | bytearray | memoryview) else str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from airflow.providers.common.compat.sdk import Context
@@ -63,3 +64,14 @@ def checked_page_size(page_size: object) -> int:
     if not isinstance(page_size, int) or isinstance(page_size, bool) or not 1 <= page_size <= MAX_PAGE_SIZE:
         raise ValueError(f"page_size is {page_size!r}; expected a whole number from 1 to {MAX_PAGE_SIZE}")
     return page_size
+
+
+def checked_machine_users(names: Sequence[str]) -> tuple[str, ...]:
+    """
+    Return the names of TYPO3 users.
+
+    :raises ValueError: unless it is a list of names
+    """
+    if isinstance(names, str) or not all(isinstance(name, str) and name for name in names):
+        raise ValueError(f"machine_users is {names!r}; expected a list of names of TYPO3 users")
+    return tuple(names)

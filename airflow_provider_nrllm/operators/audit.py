@@ -8,10 +8,14 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import BaseOperator, Context
 
-from airflow_provider_nrllm.edits.meanings import AUTOMATIC_FIELDS, RELEASE_FIELDS, FieldLists
+from airflow_provider_nrllm.edits.meanings import AUTOMATIC_FIELDS, RELEASE_FIELDS, IgnoredFields
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
-from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
-from airflow_provider_nrllm.operators.arguments import check_interval, checked_page_size, partition_of_run
+from airflow_provider_nrllm.operators.arguments import (
+    check_interval,
+    checked_machine_users,
+    checked_page_size,
+    partition_of_run,
+)
 from airflow_provider_nrllm.outcomes.partitions import DAY, window_seconds
 from airflow_provider_nrllm.readout.audits import Audit, audit_json, audit_markdown
 from airflow_provider_nrllm.readout.counts import RangeOf
@@ -27,7 +31,7 @@ class NrLlmEditedAuditOperator(BaseOperator):
     Only the names of fields are read, never values: the database takes them out. No user id, no approval.
     Safe to repeat; where history was trimmed since, more of it cannot be told.
 
-    Returns for each group, at most 200 of them, how many edited runs are an edit of our text, beside it, a
+    Returns for each group, at most 200 of them, how many edited runs are an edit of the run's text, beside it, a
     release, a move, a restore, no change, or cannot be told, each with its share and its 95 % interval.
 
     :param nrllm_conn_id: the Airflow connection to the TYPO3 database; its user needs the right to read
@@ -42,6 +46,7 @@ class NrLlmEditedAuditOperator(BaseOperator):
     :param release_fields: the fields that release a record
     :param automatic_fields: the fields TYPO3 changes by itself; ``*`` stands for any rest of a name
     :param page_size: the most runs looked at at once, 1 to 5000
+    :param machine_users: those the outcomes were derived with
     :raises ValueError: for an argument that cannot be, when the DAG is parsed
     """
 
@@ -61,13 +66,14 @@ class NrLlmEditedAuditOperator(BaseOperator):
         release_fields: Sequence[str] = RELEASE_FIELDS,
         automatic_fields: Sequence[str] = AUTOMATIC_FIELDS,
         page_size: int = 500,
+        machine_users: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         grouping_of(group_by)
         RangeOf(range_of)
         window_seconds(window)
-        FieldLists.of(release_fields, automatic_fields)
+        IgnoredFields.of(release_fields, automatic_fields)
         check_interval(interval_start, interval_end)
         self.nrllm_conn_id = nrllm_conn_id
         self.group_by = group_by
@@ -79,6 +85,7 @@ class NrLlmEditedAuditOperator(BaseOperator):
         self.release_fields = release_fields
         self.automatic_fields = automatic_fields
         self.page_size = checked_page_size(page_size)
+        self.machine_users = checked_machine_users(machine_users)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Look at the edited runs page by page, log the figures and return them."""
@@ -87,12 +94,12 @@ class NrLlmEditedAuditOperator(BaseOperator):
         )
         grouping, window = grouping_of(self.group_by), window_seconds(self.window)
         self.log.info("Range %s; window %d days", partition, window // DAY)
-        edited = NrLlmEditedAuditHook(self.nrllm_conn_id).edited_by_group(
+        edited = NrLlmEditedAuditHook(self.nrllm_conn_id, machine_users=self.machine_users).edited_by_group(
             partition.start_second,
             partition.end_second,
-            keys_of=lambda ids: NrLlmReadoutHook(self.nrllm_conn_id).keys_of(ids, grouping),
+            grouping=grouping,
             window=window,
-            lists=FieldLists.of(self.release_fields, self.automatic_fields),
+            ignored=IgnoredFields.of(self.release_fields, self.automatic_fields),
             range_of=RangeOf(self.range_of),
             page_size=self.page_size,
         )

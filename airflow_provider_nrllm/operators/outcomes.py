@@ -1,4 +1,4 @@
-"""NrLlmDeriveOutcomesOperator: what became of what the runs of a partition wrote."""
+"""NrLlmDeriveOutcomesOperator: derives the outcome of every run that settled in a partition."""
 
 from __future__ import annotations
 
@@ -12,10 +12,16 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import BaseOperator, Context
 
 from airflow_provider_nrllm.assets import attach_counts
-from airflow_provider_nrllm.edits.meanings import AUTOMATIC_FIELDS, RELEASE_FIELDS, EditedMeans, FieldLists
-from airflow_provider_nrllm.exceptions import NrLlmPartitionError
+from airflow_provider_nrllm.database.tables import RECORD_COLUMNS
+from airflow_provider_nrllm.edits.meanings import AUTOMATIC_FIELDS, RELEASE_FIELDS, EditedMeans, IgnoredFields
+from airflow_provider_nrllm.exceptions import NrLlmPartitionError, NrLlmPrivilegeError
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
-from airflow_provider_nrllm.operators.arguments import check_interval, checked_page_size, partition_of_run
+from airflow_provider_nrllm.operators.arguments import (
+    check_interval,
+    checked_machine_users,
+    checked_page_size,
+    partition_of_run,
+)
 from airflow_provider_nrllm.outcomes.partitions import DAY, Partition, window_seconds
 from airflow_provider_nrllm.outcomes.rules import ObservedOutcome
 
@@ -47,7 +53,10 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         the right to read ``sys_history.history_data``, of which only the names of fields are taken
     :param release_fields: the fields that release a record; only for ``our fields``
     :param automatic_fields: the fields TYPO3 changes by itself, ``*`` for any rest of a name; only for ``our fields``
-    :raises ValueError: for a window, page size, width or interval that cannot be, when the DAG is parsed
+    :param machine_users: the names of TYPO3 users whose changes are a machine's and no edits, such as ``_cli_`` or
+        an importer; needs the right to read ``sys_history.userid`` and ``be_users (uid, username)``, which are
+        compared inside the database
+    :raises ValueError: for an invalid window, page size, width, interval or list, when the DAG is parsed
     """
 
     template_fields: Sequence[str] = ("nrllm_conn_id", "interval_start", "interval_end")
@@ -65,12 +74,13 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         edited_means: str = "any change",
         release_fields: Sequence[str] = RELEASE_FIELDS,
         automatic_fields: Sequence[str] = AUTOMATIC_FIELDS,
+        machine_users: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         window_seconds(window)
         EditedMeans(edited_means)
-        FieldLists.of(release_fields, automatic_fields)
+        IgnoredFields.of(release_fields, automatic_fields)
         if not isinstance(partition_width, timedelta) or partition_width <= timedelta(0):
             raise ValueError(f"partition_width is {partition_width!r}; expected a timedelta longer than 0")
         check_interval(interval_start, interval_end)
@@ -83,20 +93,26 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         self.edited_means = edited_means
         self.release_fields = release_fields
         self.automatic_fields = automatic_fields
+        self.machine_users = checked_machine_users(machine_users)
 
     @cached_property
     def hook(self) -> NrLlmHook:
         """The hook that reads and records."""
-        return NrLlmHook(self.nrllm_conn_id)
+        return NrLlmHook(self.nrllm_conn_id, machine_users=self.machine_users)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Derive and record the outcomes of the partition, and return the counts."""
+        """
+        Derive and record the outcomes of the partition, and return the counts.
+
+        :raises NrLlmPrivilegeError: at the end, if runs wrote a table that may not be read; all others are answered
+        """
         partition = self._partition(context)
         window = window_seconds(self.window)
         self.log.info("Partition %s; window %d days; edited means %s", partition, window // DAY, self.edited_means)
         outcomes: Counter[ObservedOutcome] = Counter()
         unreadable = 0
         written_tables: set[str] = set()
+        refused: list[tuple[str, str]] = []
         pages = self.hook.pages(
             partition.start_second,
             partition.end_second,
@@ -110,6 +126,7 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
             outcomes.update(answers[run.uuid] for run in recorded)
             unreadable += sum(run.unreadable_writes for run in recorded)
             written_tables |= page.tables
+            refused += page.refused
             reached = datetime.fromtimestamp(page.reached, UTC)
             self.log.info(
                 "Page %d: %d runs answered, %d in all, up to %s",
@@ -126,6 +143,8 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         }
         self.log.info("Answered: %s", result)
         self._for_lineage = result, written_tables
+        if refused:
+            raise NrLlmPrivilegeError(_refused_in_words(self.nrllm_conn_id, refused))
         attach_counts(self, context, result)
         return result
 
@@ -135,11 +154,11 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
 
         return lineage_of(self.nrllm_conn_id, *self._for_lineage)
 
-    def _our_fields(self) -> FieldLists | None:
+    def _our_fields(self) -> IgnoredFields | None:
         """Return the lists that tell changes of our fields apart, None where any change is an edit."""
         if EditedMeans(self.edited_means) is EditedMeans.ANY_CHANGE:
             return None
-        return FieldLists.of(self.release_fields, self.automatic_fields)
+        return IgnoredFields.of(self.release_fields, self.automatic_fields)
 
     def _partition(self, context: Context) -> Partition:
         """
@@ -158,3 +177,21 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
                 "needs an offset of -1."
             )
         return partition
+
+
+#: The most runs that an error names.
+_NAMED_RUNS = 20
+
+
+def _refused_in_words(conn_id: str, refused: Sequence[tuple[str, str]]) -> str:
+    """Return which runs were left out, since they wrote a table that may not be read, and the grants that help."""
+    tables = sorted({table for _, table in refused})
+    columns = ", ".join(("uid", *RECORD_COLUMNS))
+    named = ", ".join(f"{uuid} ({table})" for uuid, table in refused[:_NAMED_RUNS])
+    more = f" and {len(refused) - _NAMED_RUNS} more" if len(refused) > _NAMED_RUNS else ""
+    grants = "; ".join(f"GRANT SELECT ({columns}) ON {table}" for table in tables)
+    return (
+        f"Connection {conn_id!r}: {len(refused)} runs have no outcome, since they wrote a table that the database "
+        f"user may not read: {named}{more}. All other runs of the partition are answered. Missing, of the columns "
+        f"that the table has: {grants}. See docs/how-to/database-user.md; then run this task again."
+    )

@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import BaseOperator, Context, ObjectStoragePath
 
-from airflow_provider_nrllm.edits.meanings import AUTOMATIC_FIELDS, RELEASE_FIELDS, FieldLists
+from airflow_provider_nrllm.edits.meanings import AUTOMATIC_FIELDS, RELEASE_FIELDS, IgnoredFields
 from airflow_provider_nrllm.exceptions import NrLlmExtraError
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
@@ -80,7 +80,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         grouping_of(group_by)
         RangeOf(range_of)
         window_seconds(window)
-        FieldLists.of(release_fields, automatic_fields)
+        IgnoredFields.of(release_fields, automatic_fields)
         check_interval(interval_start, interval_end)
         self.nrllm_conn_id = nrllm_conn_id
         self.group_by = group_by
@@ -124,9 +124,9 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         edited = NrLlmEditedAuditHook(self.nrllm_conn_id).edited_by_group(
             readout.start,
             readout.end,
-            keys_of=lambda ids: self.hook.keys_of(ids, readout.grouping),
+            grouping=readout.grouping,
             window=window_seconds(self.window),
-            lists=FieldLists.of(self.release_fields, self.automatic_fields),
+            ignored=IgnoredFields.of(self.release_fields, self.automatic_fields),
             range_of=readout.range_of,
         )
         groups = tuple(replace(group, edited=edited.get(group.key)) for group in readout.groups)

@@ -1,5 +1,5 @@
 """
-What is known of a write: the record it names, that record's history, and whose rows in it are a machine's.
+The evidence on a write: the record it names, that record's history, and which of its rows a machine made.
 
 Nothing here knows of Airflow or SQL. All times are Unix seconds, UTC. The rules are those of nr_llm's ADR-185.
 """
@@ -12,8 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple, Never
 
 #: A write's own history rows are at most this much older than its event, in seconds: history carries the
 #: start of the PHP process, events the time after the tool returned.
@@ -32,6 +31,11 @@ class Action(IntEnum):
     PUBLISH = 7
 
 
+ENDS = frozenset({Action.DELETE, Action.UNDELETE})
+#: What only a record that is there takes, or what ends or restores it.
+SIGNS_OF_LIFE = ENDS | {Action.ADD, Action.MODIFY, Action.MOVE}
+
+
 class Target(NamedTuple):
     """The record that a write names."""
 
@@ -39,28 +43,34 @@ class Target(NamedTuple):
     uid: int
 
 
-class Event(NamedTuple):
-    """When a run wrote: a ``tool_write`` event. Events are in order of time, then uid."""
+class Write(NamedTuple):
+    """
+    A write of a run: a ``tool_write`` event. Writes sort by time, then uid.
+
+    :ivar at: when the tool returned
+    :ivar uid: of the event
+    :ivar run: the uid of the run
+    :ivar target: the record it names; None if its payload cannot be read
+    """
 
     at: int
     uid: int
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """One write of a run; ``target`` is None where its payload cannot be read."""
-
-    event: Event
+    run: int
     target: Target | None
 
 
 class HistoryRow(NamedTuple):
-    """A row of TYPO3's history: its stamp comes first, so that rows sort by time, then uid."""
+    """
+    A row of TYPO3's history; rows sort by time, then uid.
+
+    :ivar by_editor: False if no editor made it: a visitor's request, or a user who is named as a machine
+    """
 
     stamp: int
     uid: int
     action: int
     workspace: int
+    by_editor: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +88,28 @@ _TABLE_NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
 _GREATEST_UID = 2147483647
 
 
+def _no_json(constant: str) -> Never:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_decode = json.JSONDecoder(parse_constant=_no_json).decode
+#: Python refuses to convert integers of thousands of digits, which JSON allows; no uid has so many.
+_decode_long_numbers = json.JSONDecoder(
+    parse_constant=_no_json, parse_int=lambda digits: int(digits) if len(digits) < 20 else None
+).decode
+
+
+def _decoded(payload: str | bytes) -> Any:
+    text = payload.decode() if isinstance(payload, bytes) else payload
+    try:
+        return _decode(text)
+    except ValueError:
+        return _decode_long_numbers(text)
+
+
 def target_of(payload: object) -> Target | None:
     """
-    Return the record that the payload of a ``tool_write`` event names, None where it cannot be read.
+    Return the record that the payload of a ``tool_write`` event names, None if it cannot be read.
 
     ADR-185: readable is a JSON object whose ``writeTargetTable`` is a table name as a whole and whose
     ``writeTargetUid`` is a JSON integer from 1 to 2147483647.
@@ -88,7 +117,7 @@ def target_of(payload: object) -> Target | None:
     if not isinstance(payload, str | bytes):
         return None
     try:
-        value = json.loads(payload)
+        value = _decoded(payload)
     except (ValueError, RecursionError):
         return None
     if not isinstance(value, dict):
@@ -113,106 +142,181 @@ def record_of(*, deleted: int | None, tstamp: int | None, workspace: int | None)
     return MISSING if (workspace or 0) > 0 else LIVE
 
 
-def stretch_of_account(event: Event, window: int) -> tuple[int, int]:
+def relevant_span(at: int, window: int) -> tuple[int, int]:
     """
-    Return the first and the last second whose events are of account for a write.
+    Return the first and last second whose events matter for a write.
 
-    ADR-185: what happens after the close changes no answer.
+    ADR-185: what a machine does after the close changes no answer.
+
+    :param at: when the write was made
+    :param window: how long a record is watched after a write, in seconds
     """
-    return event.at - OWN_ROW_AGE, event.at + window
+    return at - OWN_ROW_AGE, at + window
 
 
-class History:
+def without_drafts(rows: Iterable[HistoryRow]) -> list[HistoryRow]:
     """
-    The retained history of one record, drafts left out.
+    Return the rows of a record that are no drafts, in order.
 
-    ADR-185: a row of a workspace is a draft, and no edit, once a later PUBLISH of the record is there: since
-    TYPO3 13.4.16 publishing moves the draft's old rows onto the live record. A PUBLISH itself is no draft.
+    ADR-185: a row of a workspace is a draft, and no edit, once a PUBLISH of the record with a greater uid is
+    there: since TYPO3 13.4.16 publishing moves the draft's old rows onto the live record. A PUBLISH itself is
+    no draft.
+    """
+    rows = sorted(rows)
+    published = max((row.uid for row in rows if row.action == Action.PUBLISH), default=0)
+    if not published:
+        return rows
+    return [row for row in rows if row.action == Action.PUBLISH or row.workspace <= 0 or row.uid > published]
+
+
+class Evidence:
+    """
+    What is known of one record: its history, the events of all runs that wrote it, and its state.
+
+    Built once for all writes to the record; what it tells of one write then costs a few searches. Rows are in
+    order of stamp and uid, which is also the order in which they happened: the events that own a stamp lie
+    before the next stamp, and share its rows in order (ADR-185). So what happened up to a moment is a prefix
+    of the rows, and what happened in a window is a slice.
+
+    :param rows: the retained history, in any order
+    :param events: the times of the events of all runs that wrote the record, in order
+    :param record: its state
     """
 
-    def __init__(self, rows: Iterable[HistoryRow]) -> None:
-        rows = list(rows)
-        published = max((row.uid for row in rows if row.action == Action.PUBLISH), default=0)
-        self.rows = sorted(
-            row for row in rows if row.action == Action.PUBLISH or row.workspace <= 0 or row.uid > published
-        )
-        self.ends = [row for row in self.rows if row.action in (Action.DELETE, Action.UNDELETE)]
+    __slots__ = ("_adds", "_edits", "_ends", "_owners", "_signs", "_stamps", "record", "rows")
 
-    def between(self, first: int, last: int) -> Sequence[HistoryRow]:
-        """Return the rows stamped from ``first`` to ``last``, both included."""
-        return self.rows[bisect_left(self.rows, (first,)) : bisect_left(self.rows, (last + 1,))]
+    def __init__(self, rows: Iterable[HistoryRow], events: Sequence[int], record: Record) -> None:
+        self.rows = without_drafts(rows)
+        self.record = record
+        self._stamps = stamps = [row.stamp for row in self.rows]
+        # An event owns the latest stamp at or before it, if that is at most an hour older.
+        self._owners: dict[int, list[int]] = {}
+        for at in events:
+            latest = bisect_right(stamps, at) - 1
+            if latest >= 0 and at - stamps[latest] <= OWN_ROW_AGE:
+                self._owners.setdefault(stamps[latest], []).append(at)
+        self._adds: list[int] = []
+        self._ends: list[int] = []
+        self._signs: list[int] = []
+        self._edits: list[int] = []
+        for index, row in enumerate(self.rows):
+            if row.action in SIGNS_OF_LIFE:
+                self._signs.append(index)
+                if row.action == Action.ADD:
+                    self._adds.append(index)
+                elif row.action in ENDS:
+                    self._ends.append(index)
+            if row.by_editor and row.stamp not in self._owners:
+                self._edits.append(index)
 
     def reaches_back_to(self, at: int) -> bool:
         """Whether a row stamped at ``at`` or before is retained: history is trimmed oldest first."""
-        return bool(self.rows) and self.rows[0].stamp <= at
+        return bool(self._stamps) and self._stamps[0] <= at
 
+    def needs_rows_before(self, first: int, at: int) -> bool:
+        """
+        Whether older rows than those from ``first`` on may tell more of a write at ``at``.
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What is known of one record: its history, the events of all runs that wrote it in order, its state."""
+        All ends, publishes and drafts of the record are among the rows, whatever their age.
+        """
+        if not self.reaches_back_to(at):
+            return True
+        if self._ends:
+            return self._stamps[self._ends[0]] < first
+        return self.record.end is not None and self.record.end < first
 
-    history: History
-    events: Sequence[Event]
-    record: Record
+    def rows_until(self, at: int, window: int) -> int:
+        """Return how many rows happened at or before a write at ``at``: a machine's row happens at its event."""
+        stamped = bisect_right(self._stamps, at)
+        start, times = self._latest_before(stamped, at, window)
+        if not times:
+            return stamped
+        until = bisect_right(times, at)
+        left_over = max(stamped - start - len(times), 0)
+        return start + min(stamped - start, left_over + until) if until else start
 
+    def own_rows(self, at: int, window: int) -> list[HistoryRow]:
+        """
+        Return the rows that the events at ``at`` made.
 
-def machine_rows(rows: Sequence[HistoryRow], events: Sequence[Event]) -> dict[int, int]:
-    """
-    Return which history rows the events made: the row's uid, and the time of the event that made it.
+        Events that own one stamp share its rows in order, the later row to the later event, what is left over
+        to the first; with fewer rows than events, the later events made none.
+        """
+        stamped = bisect_right(self._stamps, at)
+        start, times = self._latest_before(stamped, at, window)
+        first, after = bisect_left(times, at), bisect_right(times, at)
+        if first == after:
+            return []
+        left_over = max(stamped - start - len(times), 0)
+        return self.rows[start + (left_over + first if first else 0) : start + min(stamped - start, left_over + after)]
 
-    ADR-185: an event's own rows are those with the latest stamp at or before it, at most an hour older.
-    Events that own one stamp share its rows in order, the later row to the later event, what is left over to
-    the first; with fewer rows than events, the later events made none.
+    def _latest_before(self, stamped: int, at: int, window: int) -> tuple[int, list[int]]:
+        """Return where the rows of the latest stamp begin, and the events that own it and matter for the write."""
+        if not stamped:
+            return 0, []
+        stamp = self._stamps[stamped - 1]
+        times = self._owners.get(stamp, [])
+        first, last = relevant_span(at, window)
+        return bisect_left(self._stamps, stamp), times[bisect_left(times, first) : bisect_right(times, last)]
 
-    :param rows: history of the record, in order of stamp and uid, from an hour before the first event
-    :param events: the events of account, in order
-    """
-    by_stamp = {stamp: list(same) for stamp, same in groupby(rows, key=lambda row: row.stamp)}
-    stamps = list(by_stamp)
-    owners: dict[int, list[int]] = {}
-    for event in events:
-        latest = bisect_right(stamps, event.at) - 1
-        if latest >= 0 and event.at - stamps[latest] <= OWN_ROW_AGE:
-            owners.setdefault(stamps[latest], []).append(event.at)
-    made = {}
-    for stamp, times in owners.items():
-        left_over = max(len(by_stamp[stamp]) - len(times), 0)
-        for position, row in enumerate(by_stamp[stamp]):
-            made[row.uid] = times[max(position - left_over, 0)]
-    return made
+    def rows_stamped_until(self, moment: int) -> int:
+        """Return how many rows are stamped at or before a moment."""
+        return bisect_right(self._stamps, moment)
 
+    def is_deleted_after(self, until: int, at: int) -> bool:
+        """
+        Whether the record was deleted at a write, by the rows that happened up to then.
 
-#: A stretch of time as its first and last second, both included.
-Stretch = tuple[int, int]
+        ADR-185: a deleted record takes no ADD, MODIFY or MOVE, so after one the record was there again. Where
+        no end is retained at all, a soft-deleted record's own stamp tells, unless such a row left it.
 
+        :param until: how many rows happened at or before the write
+        :param at: when the write was made
+        """
+        position = bisect_left(self._signs, until) - 1
+        last = self.rows[self._signs[position]] if position >= 0 else None
+        if self._ends:
+            return last is not None and last.action == Action.DELETE
+        end = self.record.end
+        return end is not None and end <= at and (last is None or last.stamp < end)
 
-def merged(stretches: Iterable[Stretch]) -> list[Stretch]:
-    """Return the same seconds as the fewest stretches, in order."""
-    result: list[Stretch] = []
-    for first, last in sorted(stretches):
-        if result and first <= result[-1][1] + 1:
-            result[-1] = (result[-1][0], max(result[-1][1], last))
-        else:
-            result.append((first, last))
-    return result
+    def has_add(self, begin: int, end: int) -> bool:
+        """Whether an ADD is in a slice of the rows."""
+        position = bisect_left(self._adds, begin)
+        return position < len(self._adds) and self._adds[position] < end
 
+    def last_end(self, begin: int, end: int | None = None) -> int | None:
+        """Return the action of the last DELETE or UNDELETE in a slice of the rows, None if it holds none."""
+        position = (len(self._ends) if end is None else bisect_left(self._ends, end)) - 1
+        if position < 0 or self._ends[position] < begin:
+            return None
+        return self.rows[self._ends[position]].action
 
-def lacking(needed: Iterable[Stretch], known: Iterable[Stretch]) -> list[Stretch]:
-    """
-    Return what is needed and not known, as the fewest stretches, in order.
+    def edits(self, after: int, close: int) -> list[HistoryRow]:
+        """
+        Return the rows after a write up to its close that an editor made, and no machine.
 
-    :param needed: merged
-    :param known: merged
-    """
-    known = list(known)
-    result: list[Stretch] = []
-    for first, last in needed:
-        for known_first, known_last in known:
-            if known_last < first or known_first > last:
-                continue
-            if first < known_first:
-                result.append((first, known_first - 1))
-            first = known_last + 1
-        if first <= last:
-            result.append((first, last))
-    return result
+        :param after: when the write was made
+        :param close: when its window closes
+        """
+        begin, end = bisect_right(self._stamps, after), bisect_right(self._stamps, close)
+        found = [self.rows[i] for i in self._edits[bisect_left(self._edits, begin) : bisect_left(self._edits, end)]]
+        return found + self._owned_after(begin, end, close)
+
+    def has_edit(self, after: int, close: int) -> bool:
+        """Whether there are :meth:`edits`, without a list of them."""
+        begin, end = bisect_right(self._stamps, after), bisect_right(self._stamps, close)
+        position = bisect_left(self._edits, begin)
+        if position < len(self._edits) and self._edits[position] < end:
+            return True
+        return bool(self._owned_after(begin, end, close))
+
+    def _owned_after(self, begin: int, end: int, close: int) -> list[HistoryRow]:
+        """Return an editor's rows of the last stamp in a slice, if only events after the close own it."""
+        if begin >= end:
+            return []
+        stamp = self._stamps[end - 1]
+        times = self._owners.get(stamp)
+        if times is None or times[0] <= close:
+            return []
+        return [row for row in self.rows[bisect_left(self._stamps, stamp) : end] if row.by_editor]

@@ -1,8 +1,7 @@
-"""Some settled runs with the evidence on all they wrote, and what became of them. Pure."""
+"""Some settled runs with what happened after each of their writes, and their outcomes. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from airflow_provider_nrllm.outcomes.evidence import Write
@@ -10,25 +9,56 @@ from airflow_provider_nrllm.outcomes.rules import (
     Aftermath,
     Edit,
     ObservedOutcome,
+    Run,
     any_change,
     outcome_of_run,
     outcome_of_write,
+    settled_at,
 )
 
 
 @dataclass(frozen=True, slots=True)
+class RunsOfUuid:
+    """The runs that share a uuid, which are answered as one, and all they wrote (ADR-185)."""
+
+    uuid: str
+    runs: tuple[Run, ...]
+    writes: tuple[Write, ...]
+
+    def settled_at(self, window: int) -> int | None:
+        """
+        Return when they settle; None while one of them goes on, or if none of them wrote.
+
+        :param window: how long a record is watched after a write, in seconds
+        """
+        return settled_at(self.runs, self.writes, window)
+
+    def last_write(self) -> tuple[int, int]:
+        """Return the time and uid of their last write."""
+        return max((write.at, write.uid) for write in self.writes)
+
+    def last_end(self) -> tuple[int, int]:
+        """Return the time at which the last of them ended, and its uid."""
+        return max((run.finished_at, run.uid) for run in self.runs)
+
+
+@dataclass(frozen=True, slots=True)
 class SettledRun:
-    """A settled and unanswered run, or several that share a uuid and are answered as one, with all they wrote."""
+    """
+    A settled run without an observed outcome, or several that share a uuid and are answered as one.
+
+    :param aftermaths: of each write; None for one that names no record that can be read
+    """
 
     uuid: str
     run_uids: tuple[int, ...]
     settled: int
-    writes: tuple[Write, ...]
+    aftermaths: tuple[Aftermath | None, ...]
 
     @property
     def unreadable_writes(self) -> int:
         """How many of the writes name no record."""
-        return sum(write.target is None for write in self.writes)
+        return self.aftermaths.count(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +66,18 @@ class Page:
     """
     Some settled runs and what happened after each of their writes, as one moment of the database had it.
 
-    :param aftermaths: of every write that names a record
     :param reached: how far along the time line the page goes, in Unix seconds
     :param edit: what counts as an edit
+    :param tables: the tables of the records that the runs wrote, as far as they are there
+    :param refused: the runs that the page leaves out, since they wrote a table that may not be read: the table
+        by their uuid
     """
 
     runs: tuple[SettledRun, ...]
-    aftermaths: Mapping[Write, Aftermath]
     reached: int
     edit: Edit = any_change
-
-    @property
-    def tables(self) -> set[str]:
-        """The tables of the records that the runs wrote."""
-        return {write.target.table for write in self.aftermaths if write.target}
+    tables: frozenset[str] = frozenset()
+    refused: tuple[tuple[str, str], ...] = ()
 
     def outcomes(self, now: int) -> dict[str, ObservedOutcome]:
         """
@@ -57,10 +85,7 @@ class Page:
 
         :param now: when it is asked, in Unix seconds
         """
-        return {run.uuid: outcome_of_run(self._outcome_of(write, now) for write in run.writes) for run in self.runs}
-
-    def _outcome_of(self, write: Write, now: int) -> ObservedOutcome:
-        # ADR-185: looked, and could not tell; so an unreadable write cannot block the queue.
-        if write.target is None:
-            return ObservedOutcome.UNKNOWN
-        return outcome_of_write(self.aftermaths[write], now=now, edit=self.edit)
+        return {
+            run.uuid: outcome_of_run(outcome_of_write(seen, now=now, edit=self.edit) for seen in run.aftermaths)
+            for run in self.runs
+        }

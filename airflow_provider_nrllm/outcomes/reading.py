@@ -1,8 +1,9 @@
-"""Reading the evidence of a page: who else wrote its records, their history, and whether they are there."""
+"""Reading runs with their writes, and the evidence on those: who else wrote the records, their history, their state."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import insort
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from sqlalchemy.engine import Connection
 
@@ -12,40 +13,57 @@ from airflow_provider_nrllm.outcomes import statements
 from airflow_provider_nrllm.outcomes.evidence import (
     MISSING,
     OWN_ROW_AGE,
-    Event,
     Evidence,
-    History,
     HistoryRow,
     Record,
-    Stretch,
     Target,
     Write,
-    lacking,
-    merged,
     record_of,
-    stretch_of_account,
+    relevant_span,
     target_of,
 )
-from airflow_provider_nrllm.outcomes.rules import Aftermath, aftermath
+from airflow_provider_nrllm.outcomes.pages import RunsOfUuid
+from airflow_provider_nrllm.outcomes.rules import Aftermath, Run, aftermath
+from airflow_provider_nrllm.outcomes.spans import Span, lacking, merged
+
+
+def runs_with_writes(connection: Connection, uuids: Collection[str]) -> list[RunsOfUuid]:
+    """Return the runs of each of the uuids with all they wrote, by two statements; a uuid without a run is left out."""
+    if not uuids:
+        return []
+    wanted = frozenset(uuids)
+    runs: dict[str, list[Run]] = {}
+    uuid_of: dict[int, str] = {}
+    for row in connection.execute(statements.runs_of(connection.dialect.name, wanted)):
+        run = Run(*row)
+        # The collations of MySQL and MariaDB also find a uuid that differs in case.
+        if run.uuid in wanted:
+            runs.setdefault(run.uuid, []).append(run)
+            uuid_of[run.uid] = run.uuid
+    writes: dict[str, list[Write]] = {uuid: [] for uuid in runs}
+    if uuid_of:
+        for run_uid, at, uid, payload in connection.execute(statements.writes_of(connection.dialect.name, uuid_of)):
+            writes[uuid_of[run_uid]].append(Write(at, uid, run_uid, target_of(payload)))
+    return [RunsOfUuid(uuid, tuple(same), tuple(writes[uuid])) for uuid, same in runs.items()]
 
 
 class MachineWrites:
     """
-    The writes of all runs that are of account for a page, kept while pages follow time.
+    When any run wrote which record, kept while pages follow time.
 
     Any run counts: one that still goes on, is answered, or has no uuid (ADR-185). A page reads only the
-    stretches that the page before has not read; what no later page needs is forgotten, so that memory holds
+    spans that the page before has not read; what no later page needs is forgotten, so that memory holds
     about one window of writes, whatever the partition.
     """
 
     def __init__(self) -> None:
-        self._known: list[Stretch] = []
-        self._events: dict[Target, list[Event]] = {}
+        self._known: list[Span] = []
+        self._times: dict[Target, list[int]] = {}
         self._size = self._size_when_last_forgotten = 0
 
-    def read(self, connection: Connection, needed: list[Stretch]) -> None:
+    def read(self, connection: Connection, needed: list[Span]) -> None:
         """
-        Read the writes in the needed stretches, with one statement at most.
+        Read the writes in the needed spans, with one statement at most.
 
         :param needed: merged
         """
@@ -54,28 +72,24 @@ class MachineWrites:
         self._known = merged([*self._known, *lack])
         if not lack:
             return
-        touched = set()
-        for at, uid, payload in connection.execute(statements.writes_in(lack)).fetchall():
+        for at, _, payload in connection.execute(statements.writes_in(connection.dialect.name, lack)).fetchall():
             target = target_of(payload)
             if target is not None:
-                self._events.setdefault(target, []).append(Event(at, uid))
-                touched.add(target)
+                insort(self._times.setdefault(target, []), at)
                 self._size += 1
-        for target in touched:
-            self._events[target].sort()
 
-    def of(self, target: Target) -> list[Event]:
-        """Return the events that wrote a record, in order; there may be more than are of account."""
-        return self._events.get(target, [])
+    def of(self, target: Target) -> list[int]:
+        """Return when a record was written, in order; there may be more times than matter."""
+        return self._times.get(target, [])
 
     def _forget_before(self, first: int) -> None:
         """Forget what is older, once that is worth a pass over all that is kept."""
         if self._size < 2 * self._size_when_last_forgotten + 1000:
             return
-        kept = {target: [event for event in events if event.at >= first] for target, events in self._events.items()}
-        self._events = {target: events for target, events in kept.items() if events}
+        kept = {target: [at for at in times if at >= first] for target, times in self._times.items()}
+        self._times = {target: times for target, times in kept.items() if times}
         self._known = [(max(known, first), last) for known, last in self._known if last >= first]
-        self._size = self._size_when_last_forgotten = sum(map(len, self._events.values()))
+        self._size = self._size_when_last_forgotten = sum(map(len, self._times.values()))
 
 
 class EvidenceReader:
@@ -83,60 +97,87 @@ class EvidenceReader:
     Reads the evidence on what the runs of a page wrote, in a fixed number of statements.
 
     :param window: how long a record is watched after a write, in seconds
+    :param machine_users: the names of TYPO3 users whose rows are a machine's
     """
 
-    def __init__(self, window: int) -> None:
+    def __init__(self, window: int, machine_users: Sequence[str] = ()) -> None:
         self.window = window
+        self.machine_users = machine_users
         self._machine_writes = MachineWrites()
         self._written_tables = WrittenTables(("uid", *RECORD_COLUMNS))
 
-    def aftermaths(self, connection: Connection, writes: Iterable[Write]) -> dict[Write, Aftermath]:
+    @property
+    def present_tables(self) -> frozenset[str]:
+        """The tables that were written, as far as they are there."""
+        return self._written_tables.present
+
+    @property
+    def refused_tables(self) -> frozenset[str]:
+        """The tables that were written and may not be read."""
+        return self._written_tables.refused
+
+    def aftermaths(self, connection: Connection, writes: Iterable[Write]) -> dict[int, Aftermath | None]:
         """
-        Return what happened after each of the writes that name a record.
+        Return what happened after each of the writes, by the uid of its event; computed once a write.
+
+        It is None for a write that names no record that can be read, or one in a table that may not be read.
 
         :param connection: in the snapshot of the page
         """
-        targets = {write: write.target for write in writes if write.target is not None}
-        found = self._evidence(connection, targets)
-        return {write: aftermath(write.event, found[target], self.window) for write, target in targets.items()}
+        writes = list(writes)
+        evidence = self._evidence(connection, [write for write in writes if write.target])
+        return {
+            write.uid: aftermath(write.at, evidence[write.target], self.window) if write.target in evidence else None
+            for write in writes
+        }
 
-    def _evidence(self, connection: Connection, targets_of: Mapping[Write, Target]) -> dict[Target, Evidence]:
-        if not targets_of:
+    def _evidence(self, connection: Connection, writes: Sequence[Write]) -> dict[Target | None, Evidence]:
+        """Return the evidence on each record that was written, unless its table may not be read."""
+        states = self._records(connection, {write.target for write in writes if write.target})
+        writes = [write for write in writes if write.target in states]
+        if not writes:
             return {}
-        targets = set(targets_of.values())
-        needed = merged(stretch_of_account(write.event, self.window) for write in targets_of)
+        needed = merged(relevant_span(write.at, self.window) for write in writes)
         self._machine_writes.read(connection, needed)
-        # Who looks at the stretch of account also looks at the own rows of the first events in it.
-        histories = self._histories(connection, targets, (needed[0][0] - OWN_ROW_AGE, needed[-1][1]))
-        # Nothing near shows that the history reaches back to these writes; something older may.
+        # Who looks at the span of an event also looks at the rows that it may own.
+        near = (needed[0][0] - OWN_ROW_AGE, needed[-1][1])
+        evidence = self._with_history(connection, states, near)
+        # Nothing near shows that the history reaches back to these writes, or what the last end was; older rows may.
         unsure = {
-            target for write, target in targets_of.items() if not histories[target].reaches_back_to(write.event.at)
+            write.target: states[write.target]
+            for write in writes
+            if write.target and evidence[write.target].needs_rows_before(near[0], write.at)
         }
         if unsure:
-            histories |= self._histories(connection, unsure)
-        states = self._records(connection, targets)
-        return {
-            target: Evidence(histories[target], self._machine_writes.of(target), states.get(target, MISSING))
-            for target in targets
-        }
+            evidence |= self._with_history(connection, unsure)
+        return evidence
 
-    @staticmethod
-    def _histories(connection: Connection, targets: set[Target], near: Stretch | None = None) -> dict[Target, History]:
+    def _with_history(
+        self, connection: Connection, states: Mapping[Target, Record], near: Span | None = None
+    ) -> dict[Target | None, Evidence]:
         # Most of what a derivation reads. A Target for each row would take as long as all else with it; as a
         # key it is the same as its tuple. Fetched many at a time, rows take half as long as one by one.
         rows: dict[tuple[str, int], list[HistoryRow]] = {}
-        for some in connection.execute(statements.history_of(targets, near)).partitions(1000):
-            for table, uid, stamp, row_uid, action, workspace in some:
-                rows.setdefault((table, uid), []).append(HistoryRow(stamp, row_uid, action, workspace))
+        query = statements.history_of(connection.dialect.name, states, near, self.machine_users)
+        for some in connection.execute(query).partitions(1000):
+            for table, uid, *row in some:
+                rows.setdefault((table, uid), []).append(HistoryRow(*row))
         # The collations of MySQL and MariaDB also find a name that differs in case.
-        return {target: History(rows.get(target, ())) for target in targets}
+        return {
+            target: Evidence(rows.get(target, ()), self._machine_writes.of(target), state)
+            for target, state in states.items()
+        }
 
-    def _records(self, connection: Connection, targets: set[Target]) -> Mapping[Target, Record]:
-        """Return the state of the records that have a row; a table that does not exist has none (ADR-185)."""
+    def _records(self, connection: Connection, targets: Collection[Target]) -> dict[Target, Record]:
+        """
+        Return the state of the records, none for those in a table that may not be read.
+
+        A record without a row, or in a table that does not exist, is missing (ADR-185).
+        """
         uids = statements.uids_by_table(targets)
         columns = self._written_tables.read(connection, uids)
-        present = [table for table in uids if "uid" in columns.get(table, ())]
-        states: dict[Target, Record] = {}
+        states = {target: MISSING for target in targets if target.table not in self.refused_tables}
+        present = [table for table in uids if table in self.present_tables]
         # One statement on any site but one with hundreds of tables that are all written at once.
         for position in range(0, len(present), statements.TABLES_AT_ONCE):
             some = {table: uids[table] for table in present[position : position + statements.TABLES_AT_ONCE]}

@@ -1,5 +1,5 @@
 """
-What became of what an AI run wrote: the rules, as functions of values.
+The outcome of what an AI run wrote: the rules, as functions of values.
 
 Nothing here knows of Airflow or SQL. All times are Unix seconds, UTC; the moment of asking is an argument.
 The rules are those of nr_llm's ADR-176 (outcomes and their two sources) and ADR-185 (observed outcomes).
@@ -7,21 +7,11 @@ The rules are those of nr_llm's ADR-176 (outcomes and their two sources) and ADR
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from .evidence import (
-    OWN_ROW_AGE,
-    Action,
-    Event,
-    Evidence,
-    HistoryRow,
-    Write,
-    machine_rows,
-    stretch_of_account,
-)
+from .evidence import Action, Evidence, HistoryRow, Write
 
 
 class ExplicitOutcome(StrEnum):
@@ -40,6 +30,10 @@ class ObservedOutcome(StrEnum):
     UNKNOWN = "unknown"
 
 
+#: The values of the two sources, as they are stored. They are never mixed (ADR-176).
+EXPLICIT = tuple(str(value) for value in ExplicitOutcome)
+OBSERVED = tuple(str(value) for value in ObservedOutcome)
+
 #: One outcome a run: the first of these that any of its writes has (ADR-185).
 PRECEDENCE = (
     ObservedOutcome.DISCARDED,
@@ -48,8 +42,21 @@ PRECEDENCE = (
     ObservedOutcome.ACCEPTED_UNCHANGED,
 )
 
+
+class RunStatus(StrEnum):
+    """The states of a run; any other is a newer version's."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    WAITING_FOR_APPROVAL = "waiting_for_approval"
+    WAITING_FOR_INPUT = "waiting_for_input"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
 #: The states of a run that has ended; it never writes again.
-ENDED = frozenset({"completed", "failed", "cancelled"})
+ENDED = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})
 
 #: Up to this long after the close, in seconds, a record that is gone is taken to have been gone at the close.
 PROMPTLY = 172800
@@ -57,24 +64,30 @@ PROMPTLY = 172800
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A row of the run table; ``finished_at`` is 0 until the run ends."""
+    """
+    A row of the run table.
+
+    :param finished_at: when it ended; 0 until then
+    :param created_at: when it was made; None if the row does not tell
+    """
 
     uid: int
     uuid: str
     status: str
     finished_at: int
+    created_at: int | None = None
 
 
 def settled_at(runs: Iterable[Run], writes: Iterable[Write], window: int) -> int | None:
     """
-    Return when the runs that share a uuid settle; None while one of them goes on, or where nothing was written.
+    Return when the runs that share a uuid settle; None while one of them goes on, or if none of them wrote.
 
     ADR-185: at the latest of each write's close and the time each run ended.
 
     :param window: how long a record is watched after a write, in seconds
     """
     runs = list(runs)
-    closes = [write.event.at + window for write in writes]
+    closes = [write.at + window for write in writes]
     if not closes or not all(run.status in ENDED for run in runs):
         return None
     return max([*closes, *(run.finished_at for run in runs)])
@@ -85,92 +98,104 @@ class Aftermath:
     """
     What the evidence says of a record from one write to its close (ADR-185).
 
-    :param own: the history rows that the write made itself
-    :param later: the rows in the window without the machine's, and without a DELETE where it was deleted already
+    :param at: when the write was made
+    :param close: when its window closed
     :param deleted_already: the write itself was the deletion
+    :param reused: its uid was given to another record in the window, so the written one had gone
     :param deleted: it was deleted in the window, whoever did it
     :param gone: it is gone, no DELETE or UNDELETE in the window says so, and nothing shows that it outlived it
-    :param dated: a soft-deleted record's own stamp dates its end
+    :param dated: the record itself tells when it ended
+    :param changed: an editor made a row in the window, other than a DELETE of what was deleted already
     :param known: a row as old as the write is retained
-    :param close: when the window closed
+    :param evidence: on the record
     """
 
-    own: tuple[HistoryRow, ...]
-    later: tuple[HistoryRow, ...]
+    at: int
+    close: int
     deleted_already: bool
+    reused: bool
     deleted: bool
     gone: bool
     dated: bool
+    changed: bool
     known: bool
-    close: int
+    evidence: Evidence
+
+    @property
+    def own(self) -> Sequence[HistoryRow]:
+        """The history rows that the write made itself."""
+        return self.evidence.own_rows(self.at, self.close - self.at)
+
+    @property
+    def later(self) -> Sequence[HistoryRow]:
+        """The rows in the window that an editor made; without a DELETE where it was deleted already."""
+        rows = self.evidence.edits(self.at, self.close)
+        return [row for row in rows if row.action != Action.DELETE] if self.deleted_already else rows
 
 
-#: Whether what happened after a write is an edit: EDITED, UNKNOWN where it cannot be told, or None.
+def aftermath(at: int, evidence: Evidence, window: int) -> Aftermath:
+    """
+    Return what the evidence says of the record from one write to its close (ADR-185).
+
+    :param at: when the write was made
+    :param evidence: on the record it names
+    :param window: how long the record is watched after the write, in seconds
+    """
+    close, end = at + window, evidence.record.end
+    # What happened after the write, up to and including the close, is a slice of the rows.
+    begin, after = evidence.rows_until(at, window), evidence.rows_stamped_until(close)
+    deleted_already = evidence.is_deleted_after(begin, at)
+    last_end = evidence.last_end(begin, after)
+    outlived = evidence.last_end(after) is not None or (end is not None and end > close)
+    if deleted_already:
+        changed = any(row.action != Action.DELETE for row in evidence.edits(at, close))
+    else:
+        changed = evidence.has_edit(at, close)
+    return Aftermath(
+        at=at,
+        close=close,
+        deleted_already=deleted_already,
+        reused=not deleted_already and evidence.has_add(begin, after),
+        deleted=not deleted_already and last_end == Action.DELETE,
+        gone=not deleted_already and last_end is None and not evidence.record.present and not outlived,
+        dated=end is not None,
+        changed=changed,
+        known=evidence.reaches_back_to(at),
+        evidence=evidence,
+    )
+
+
+#: Whether what happened after a write is an edit: EDITED, UNKNOWN if it cannot be told, or None.
 Edit = Callable[[Aftermath], ObservedOutcome | None]
 
 
 def any_change(seen: Aftermath) -> ObservedOutcome | None:
     """Return EDITED for a later row, whatever its action (ADR-185)."""
-    return ObservedOutcome.EDITED if seen.later else None
+    return ObservedOutcome.EDITED if seen.changed else None
 
 
-def aftermath(event: Event, evidence: Evidence, window: int) -> Aftermath:
+def outcome_of_write(seen: Aftermath | None, *, now: int, edit: Edit = any_change) -> ObservedOutcome:
     """
-    Return what the evidence says of the record from one write to its close (ADR-185).
+    Return the outcome of one write; the first line that holds decides (ADR-185).
 
-    :param event: the write
-    :param evidence: of the record it names
-    :param window: how long the record is watched after the write, in seconds
-    """
-    history, record = evidence.history, evidence.record
-    close = event.at + window
-    first, last = stretch_of_account(event, window)
-    of_account = evidence.events[bisect_left(evidence.events, (first,)) : bisect_left(evidence.events, (last + 1,))]
-    near = history.between(first - OWN_ROW_AGE, close)
-    made = machine_rows(near, of_account)
-
-    # A machine's row happened at its event, any other at its own stamp.
-    ends = sorted((made.get(row.uid, row.stamp), row.uid, row.action) for row in history.ends)
-    ends_before = [action for at, _, action in ends if at <= event.at]
-    ends_in_window = [action for at, _, action in ends if event.at < at <= close]
-    ended_later = any(at > close for at, _, _ in ends)
-
-    # The write itself was the deletion: a later DELETE is only the recycler, a missing record no surprise.
-    if history.ends:
-        deleted_already = ends_before[-1:] == [Action.DELETE]
-    else:
-        deleted_already = record.end is not None and record.end <= event.at
-
-    outlived = ended_later or (record.end is not None and record.end > close)
-    later = [row for row in near if row.stamp > event.at and row.uid not in made]
-    return Aftermath(
-        own=tuple(row for row in near if made.get(row.uid) == event.at),
-        later=tuple(row for row in later if not (deleted_already and row.action == Action.DELETE)),
-        deleted_already=deleted_already,
-        deleted=not deleted_already and ends_in_window[-1:] == [Action.DELETE],
-        gone=not record.present and not deleted_already and not ends_in_window and not outlived,
-        dated=record.end is not None,
-        known=history.reaches_back_to(event.at),
-        close=close,
-    )
-
-
-def outcome_of_write(seen: Aftermath, *, now: int, edit: Edit = any_change) -> ObservedOutcome:
-    """
-    Return what became of one write's record (ADR-185).
-
-    :param seen: what the evidence says of the record
+    :param seen: what happened after it; None if it names no record that can be read
     :param now: when it is asked
     :param edit: what counts as an edit
     """
+    if seen is None:
+        # Looked, and could not tell; so an unreadable write cannot block the queue.
+        return ObservedOutcome.UNKNOWN
+    if seen.reused:
+        return ObservedOutcome.DISCARDED
     if seen.deleted:
         return ObservedOutcome.DISCARDED
     if seen.gone and (seen.dated or now <= seen.close + PROMPTLY):
         return ObservedOutcome.DISCARDED
-    edited = edit(seen)
-    if edited is not None:
+    if (edited := edit(seen)) is not None:
         return edited
-    if seen.gone or not seen.known:
+    if seen.gone:
+        return ObservedOutcome.UNKNOWN
+    if not seen.known:
         return ObservedOutcome.UNKNOWN
     return ObservedOutcome.ACCEPTED_UNCHANGED
 

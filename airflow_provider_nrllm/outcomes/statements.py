@@ -14,6 +14,7 @@ from sqlalchemy import (
     BigInteger,
     and_,
     bindparam,
+    case,
     cast,
     delete,
     exists,
@@ -26,22 +27,28 @@ from sqlalchemy import (
     union_all,
 )
 from sqlalchemy.sql import ColumnElement, Delete, Select
-from sqlalchemy.sql.selectable import CompoundSelect
+from sqlalchemy.sql.selectable import CompoundSelect, FromClause
 
-from airflow_provider_nrllm.database.conditions import any_of, same_id, value_among
-from airflow_provider_nrllm.database.tables import event, history, outcome, record_table, run
-from airflow_provider_nrllm.outcomes.evidence import Action, Stretch, Target
+from airflow_provider_nrllm.database.conditions import any_of, same_id, value_among, zero_if_null
+from airflow_provider_nrllm.database.tables import (
+    backend_user,
+    event,
+    history,
+    history_with_users,
+    outcome,
+    record_table,
+    run,
+)
+from airflow_provider_nrllm.outcomes.evidence import Action, Target
 from airflow_provider_nrllm.outcomes.lookup import CORRELATION_INDEX, Lookup
-from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
-
-OBSERVED = [str(value) for value in ObservedOutcome]
-EXPLICIT = [str(value) for value in ExplicitOutcome]
+from airflow_provider_nrllm.outcomes.rules import EXPLICIT, OBSERVED
+from airflow_provider_nrllm.outcomes.spans import Span
 
 #: The most selects that SQLite takes in one UNION.
 TABLES_AT_ONCE = 500
 
 #: Where a page begins: the time and the uid of the last row of the page before.
-Key = tuple[int, int]
+PageKey = tuple[int, int]
 
 
 def among(column: ColumnElement[Any], numbers: Iterable[int]) -> ColumnElement[bool]:
@@ -49,9 +56,14 @@ def among(column: ColumnElement[Any], numbers: Iterable[int]) -> ColumnElement[b
     return column.in_(bindparam(None, sorted(numbers), expanding=True, literal_execute=True))
 
 
-def later_than(time: ColumnElement[Any], uid: ColumnElement[Any], key: Key) -> ColumnElement[bool]:
+def later_than(time: ColumnElement[Any], uid: ColumnElement[Any], key: PageKey) -> ColumnElement[bool]:
     """Whether a row comes after the page before."""
     return and_(time >= key[0], or_(time > key[0], uid > key[1]))
+
+
+def is_write(dialect: str, events: FromClause = event) -> ColumnElement[bool]:
+    """Whether an event is a write of its run."""
+    return value_among(dialect, events.c.kind, ["tool_write"])
 
 
 def unanswered(dialect: str, lookup: Lookup) -> ColumnElement[bool]:
@@ -70,7 +82,7 @@ def unanswered(dialect: str, lookup: Lookup) -> ColumnElement[bool]:
     return and_(func.coalesce(run.c.uuid, "") != "", ~exists(answered))
 
 
-def last_writes(dialect: str, after: Key, limit: int, *, before: int, lookup: Lookup) -> Select[Any]:
+def last_writes(dialect: str, after: PageKey, limit: int, *, before: int, lookup: Lookup) -> Select[Any]:
     """
     Unanswered runs by the time and uid of their last write: a row of ``at, uid, uuid`` for each, in that order.
 
@@ -82,7 +94,7 @@ def last_writes(dialect: str, after: Key, limit: int, *, before: int, lookup: Lo
     # Not EXISTS (SELECT *), for which PostgreSQL asks for a privilege on every column.
     written_later = exists(later.c.uid).where(
         later.c.run == event.c.run,
-        later.c.kind == "tool_write",
+        is_write(dialect, later),
         or_(later.c.crdate > event.c.crdate, and_(later.c.crdate == event.c.crdate, later.c.uid > event.c.uid)),
     )
     return (
@@ -91,7 +103,7 @@ def last_writes(dialect: str, after: Key, limit: int, *, before: int, lookup: Lo
         .prefix_with("STRAIGHT_JOIN", dialect="mysql")
         .select_from(event.join(run, run.c.uid == event.c.run))
         .where(
-            event.c.kind == "tool_write",
+            is_write(dialect),
             later_than(event.c.crdate, event.c.uid, after),
             event.c.crdate < before,
             unanswered(dialect, lookup),
@@ -102,7 +114,9 @@ def last_writes(dialect: str, after: Key, limit: int, *, before: int, lookup: Lo
     )
 
 
-def late_ends(dialect: str, after: Key, limit: int, *, before: int, written_before: int, lookup: Lookup) -> Select[Any]:
+def late_ends(
+    dialect: str, after: PageKey, limit: int, *, before: int, written_before: int, lookup: Lookup
+) -> Select[Any]:
     """
     Unanswered runs that ended after all their writes had closed, by that time: a row of ``at, uid, uuid`` for each.
 
@@ -117,7 +131,7 @@ def late_ends(dialect: str, after: Key, limit: int, *, before: int, written_befo
     written_later = exists(event.c.uid).where(
         same_id(dialect, same.c.uuid, run.c.uuid),
         event.c.run == same.c.uid,
-        event.c.kind == "tool_write",
+        is_write(dialect),
         event.c.crdate >= written_before,
     )
     return (
@@ -133,52 +147,69 @@ def late_ends(dialect: str, after: Key, limit: int, *, before: int, written_befo
     )
 
 
-def runs_of(uuids: Collection[str]) -> Select[Any]:
-    """All runs with one of the uuids."""
-    return select(run.c.uid, run.c.uuid, run.c.status, run.c.finished_at).where(run.c.uuid.in_(sorted(uuids)))
+def runs_of(dialect: str, uuids: Collection[str]) -> Select[Any]:
+    """All runs with one of the uuids, in the order of :class:`~airflow_provider_nrllm.outcomes.rules.Run`."""
+    finished_at = zero_if_null(dialect, run.c.finished_at)
+    return select(run.c.uid, run.c.uuid, run.c.status, finished_at, run.c.crdate).where(run.c.uuid.in_(sorted(uuids)))
 
 
-def writes_of(runs: Iterable[int]) -> Select[Any]:
+def writes_of(dialect: str, runs: Iterable[int]) -> Select[Any]:
     """All writes of the runs; a time of NULL is 0, which it is by TYPO3's own default."""
-    return select(event.c.run, func.coalesce(event.c.crdate, 0), event.c.uid, event.c.payload).where(
-        event.c.kind == "tool_write", among(event.c.run, runs)
+    return select(event.c.run, zero_if_null(dialect, event.c.crdate), event.c.uid, event.c.payload).where(
+        is_write(dialect), among(event.c.run, runs)
     )
 
 
-def writes_in(stretches: Sequence[Stretch]) -> Select[Any]:
-    """All writes of any run in the stretches."""
+def writes_in(dialect: str, spans: Sequence[Span]) -> Select[Any]:
+    """All writes of any run in the spans."""
     return select(event.c.crdate, event.c.uid, event.c.payload).where(
-        event.c.kind == "tool_write",
-        any_of([event.c.crdate.between(first, last) for first, last in stretches], event.c.uid),
+        is_write(dialect),
+        any_of([event.c.crdate.between(first, last) for first, last in spans], event.c.uid),
     )
 
 
-def history_of(targets: Iterable[Target], near: Stretch | None = None) -> Select[Any]:
+def history_of(
+    dialect: str, targets: Iterable[Target], near: Span | None = None, machine_users: Sequence[str] = ()
+) -> Select[Any]:
     """
     The history of the records: who changed what is not read, nor what the values were.
 
-    A stamp of NULL is 0, and a workspace of NULL is the live one: TYPO3's own defaults.
+    A row of ``table, uid of the record``, and then as
+    :class:`~airflow_provider_nrllm.outcomes.evidence.HistoryRow` has them. A stamp of NULL is 0, a workspace of
+    NULL is the live one, a usertype of NULL is ``BE``: TYPO3's own defaults.
 
-    :param near: of the other rows only those in this stretch; but all that delete, undelete or publish the
+    :param near: of the other rows only those in this span; but all that delete, undelete or publish the
         record, and all drafts
+    :param machine_users: the names of TYPO3 users whose rows are a machine's
     """
-    stamp, workspace = func.coalesce(history.c.tstamp, 0), func.coalesce(history.c.workspace, 0)
+    rows = history_with_users if machine_users else history
+    stamp, workspace = zero_if_null(dialect, rows.c.tstamp), func.coalesce(rows.c.workspace, 0)
     of_targets = any_of(
-        [
-            and_(history.c.tablename == table, among(history.c.recuid, uids))
-            for table, uids in uids_by_table(targets).items()
-        ],
-        history.c.uid,
+        [and_(rows.c.tablename == table, among(rows.c.recuid, uids)) for table, uids in uids_by_table(targets).items()],
+        rows.c.uid,
     )
-    return select(history.c.tablename, history.c.recuid, stamp, history.c.uid, history.c.actiontype, workspace).where(
+    # The history also records what visitors' requests change.
+    is_editor = value_among(dialect, func.coalesce(rows.c.usertype, "BE"), ["BE"])
+    if machine_users:
+        machines = select(backend_user.c.uid).where(value_among(dialect, backend_user.c.username, machine_users))
+        is_editor = and_(is_editor, func.coalesce(rows.c.userid, 0).not_in(machines))
+    by_editor = case((is_editor, 1), else_=0)
+    return select(rows.c.tablename, rows.c.recuid, stamp, rows.c.uid, rows.c.actiontype, workspace, by_editor).where(
         of_targets,
         or_(
-            history.c.tstamp.between(*near),
-            history.c.actiontype.in_([Action.DELETE, Action.UNDELETE, Action.PUBLISH]),
+            rows.c.tstamp.between(*near),
+            rows.c.actiontype.in_([Action.DELETE, Action.UNDELETE, Action.PUBLISH]),
             workspace > 0,
         )
         if near
         else true(),
+    )
+
+
+def machine_users_found(dialect: str, machine_users: Sequence[str]) -> Select[Any]:
+    """How many backend users have one of the names."""
+    return select(func.count(backend_user.c.uid.distinct())).where(
+        value_among(dialect, backend_user.c.username, machine_users)
     )
 
 

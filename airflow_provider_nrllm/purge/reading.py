@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import func, select
-from sqlalchemy.engine import Connection
 from sqlalchemy.sql import Select
 
+from airflow_provider_nrllm.database.conditions import value_among
 from airflow_provider_nrllm.database.site import SiteDatabase
 from airflow_provider_nrllm.database.tables import event, history, run
 from airflow_provider_nrllm.outcomes import statements
-from airflow_provider_nrllm.outcomes.evidence import Event, Write
 from airflow_provider_nrllm.outcomes.lookup import Lookup, outcome_lookup
-from airflow_provider_nrllm.outcomes.rules import ENDED, Run, settled_at
-from airflow_provider_nrllm.outcomes.statements import Key
+from airflow_provider_nrllm.outcomes.pages import RunsOfUuid
+from airflow_provider_nrllm.outcomes.reading import runs_with_writes
+from airflow_provider_nrllm.outcomes.rules import ENDED
+from airflow_provider_nrllm.outcomes.statements import PageKey
 from airflow_provider_nrllm.purge.rules import AtRisk, at_risk
 
 
@@ -46,7 +47,7 @@ class PurgeReader:
 
     def _settled(self, made_before: int, window: int) -> Iterator[int | None]:
         """Yield when each of the runs settles; runs that share a uuid are one."""
-        key: Key | None = (0, 0)
+        key: PageKey | None = (0, 0)
         with self.database.snapshot() as connection:
             lookup = outcome_lookup(connection)
         while key is not None:
@@ -54,32 +55,10 @@ class PurgeReader:
                 query = deletable(connection.dialect.name, key, self.page_size, made_before=made_before, lookup=lookup)
                 rows = connection.execute(query).fetchall()
                 key = (rows[-1][0], rows[-1][1]) if len(rows) == self.page_size else None
-                of_page = {uid: uuid for _, uid, uuid in rows}
-                settled = self._settled_of(connection, of_page, window) if rows else []
-            yield from settled
-
-    @staticmethod
-    def _settled_of(connection: Connection, of_page: Mapping[int, str], window: int) -> list[int | None]:
-        """Return when those of the page's uuids settle that are on no page before."""
-        uuids = set(of_page.values())
-        same: dict[str, list[tuple[int | None, Run]]] = {uuid: [] for uuid in uuids}
-        for made, uid, uuid, status, finished_at in connection.execute(runs_of(uuids)):
-            if uuid in same:
-                same[uuid].append((made, Run(uid, uuid, status, finished_at or 0)))
-        uids = [each.uid for runs in same.values() for _, each in runs]
-        last = {uid: Write(Event(at, 0), None) for uid, at in connection.execute(last_write_of(uids))}
-        settled = []
-        for runs in same.values():
-            # One without a date is on no page: a purge by age does not find it.
-            first = min(
-                (made, each.uid)
-                for made, each in runs
-                if made is not None and each.status in ENDED and each.uid in last
-            )
-            if first[1] in of_page:
-                writes = [last[each.uid] for _, each in runs if each.uid in last]
-                settled.append(settled_at([each for _, each in runs], writes, window))
-        return settled
+                found = runs_with_writes(connection, {uuid for _, _, uuid in rows})
+            of_page = {uid for _, uid, _ in rows}
+            # Several runs may share a uuid: it counts on the page that holds the last of them.
+            yield from (runs.settled_at(window) for runs in found if last_deletable(runs, made_before) in of_page)
 
     def oldest_history(self) -> int | None:
         """
@@ -95,7 +74,7 @@ class PurgeReader:
         return None if stamp is None else int(stamp)
 
 
-def deletable(dialect: str, after: Key, limit: int, *, made_before: int, lookup: Lookup) -> Select[Any]:
+def deletable(dialect: str, after: PageKey, limit: int, *, made_before: int, lookup: Lookup) -> Select[Any]:
     """
     Runs that the purge would delete, with a write and without an outcome: a row of ``crdate, uid, uuid`` each.
 
@@ -104,9 +83,9 @@ def deletable(dialect: str, after: Key, limit: int, *, made_before: int, lookup:
     :param lookup: how outcomes are to be found
     """
     # Not EXISTS: MariaDB would turn it round and begin with all events.
-    last_write = (
-        select(func.max(event.c.crdate))
-        .where(event.c.run == run.c.uid, event.c.kind == "tool_write")
+    writes = (
+        select(func.count(event.c.uid))
+        .where(event.c.run == run.c.uid, statements.is_write(dialect))
         .correlate(run)
         .scalar_subquery()
     )
@@ -114,27 +93,22 @@ def deletable(dialect: str, after: Key, limit: int, *, made_before: int, lookup:
         select(run.c.crdate, run.c.uid, run.c.uuid)
         .where(
             run.c.crdate < made_before,
-            run.c.status.in_(sorted(ENDED)),
+            value_among(dialect, run.c.status, sorted(ENDED)),
             statements.later_than(run.c.crdate, run.c.uid, after),
             statements.unanswered(dialect, lookup),
-            last_write.is_not(None),
+            writes > 0,
         )
         .order_by(run.c.crdate, run.c.uid)
         .limit(limit)
     )
 
 
-def runs_of(uuids: Iterable[str]) -> Select[Any]:
-    """All runs with one of the uuids, and when they were made."""
-    return select(run.c.crdate, run.c.uid, run.c.uuid, run.c.status, run.c.finished_at).where(
-        run.c.uuid.in_(sorted(uuids))
+def last_deletable(runs: RunsOfUuid, made_before: int) -> int | None:
+    """Return the uid of the last of the runs that a purge deletes and that wrote; one without a date is not deleted."""
+    wrote = {write.run for write in runs.writes}
+    deletable_runs = (
+        (run.created_at, run.uid)
+        for run in runs.runs
+        if run.uid in wrote and run.status in ENDED and run.created_at is not None and run.created_at < made_before
     )
-
-
-def last_write_of(runs: Iterable[int]) -> Select[Any]:
-    """The time of each run's last write."""
-    return (
-        select(event.c.run, func.max(event.c.crdate))
-        .where(event.c.kind == "tool_write", statements.among(event.c.run, runs))
-        .group_by(event.c.run)
-    )
+    return max(deletable_runs, default=(0, None))[1]

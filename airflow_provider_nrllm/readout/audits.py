@@ -1,4 +1,4 @@
-"""How much of EDITED is about our text, by group: as JSON for an XCom and as Markdown for a log. Pure."""
+"""How much of EDITED is about the run's text, by group: as JSON for an XCom and as Markdown for a log. Pure."""
 
 from __future__ import annotations
 

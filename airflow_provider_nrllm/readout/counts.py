@@ -69,7 +69,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class EditedRuns:
-    """The runs answered ``edited``, by what their edits are to our text."""
+    """The runs answered ``edited``, by what their edits are to the run's text."""
 
     counts: Mapping[Meaning, int]
 
@@ -85,7 +85,7 @@ class EditedRuns:
     @property
     def over_report(self) -> Share:
         """The share that would not be EDITED if only changes of our fields counted; what cannot be told does."""
-        kept = sum(self.counts.get(meaning, 0) for meaning in (Meaning.OUR_TEXT, Meaning.CANNOT_BE_TOLD))
+        kept = sum(self.counts.get(meaning, 0) for meaning in (Meaning.RUN_TEXT, Meaning.CANNOT_BE_TOLD))
         return Share(self.total - kept, self.total)
 
 
@@ -123,7 +123,7 @@ class Group:
     """
     The correlation ids of one group, and what became of them.
 
-    :param edited: what the edits of its ``edited`` runs are to our text, where that was asked for
+    :param edited: what the edits of its ``edited`` runs are to the run's text, where that was asked for
     """
 
     key: Key
@@ -159,7 +159,7 @@ class Readout:
     :param groups: as :func:`in_order` has them
     :param days: those with any outcome, in order
     :param without_run: ratings that fall in no range of the run's time, since they have no run
-    :param audited: whether it was asked what the edits are to our text
+    :param audited: whether it was asked what the edits are to the run's text
     """
 
     start: int | None

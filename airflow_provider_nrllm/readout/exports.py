@@ -123,7 +123,7 @@ def _observed(group: Group) -> dict[str, Any]:
 
 
 def edited_json(edited: EditedRuns) -> dict[str, Any]:
-    """Return what edits are to our text as JSON values."""
+    """Return what edits are to the run's text as JSON values."""
     return {
         "edited_runs": edited.total,
         **_counts(edited.counts, Meaning),

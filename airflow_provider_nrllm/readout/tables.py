@@ -151,7 +151,7 @@ def _compared(source: str, grouping: Sequence[Dimension], compared: Comparisons)
 
 
 def edited_table(grouping: Sequence[Dimension], groups: Sequence[Group]) -> Table:
-    """Return what the edits of each group are to our text."""
+    """Return what the edits of each group are to the run's text."""
     rows = []
     for group in groups:
         if group.edited is None or not group.edited.total:
@@ -162,9 +162,9 @@ def edited_table(grouping: Sequence[Dimension], groups: Sequence[Group]) -> Tabl
     by = by_words(grouping)
     return Table(
         "edited",
-        "Observed: how much of EDITED is about our text",
-        f"The runs answered edited, by {by} and by what their strongest edit is to our text: count, share and its "
-        "95 % interval. The over-report would not be EDITED if only changes of fields that the run set counted.",
+        "Observed: how much of EDITED is about the run's text",
+        f"The runs answered edited, by {by} and by what their strongest edit is to the run's text: count, share and "
+        "its 95 % interval. The over-report would not be EDITED if only changes of fields that the run set counted.",
         (by.capitalize(), "Edited runs", *(m.words.capitalize() for m in Meaning), "Over-report"),
         tuple(rows),
     )

@@ -86,7 +86,7 @@ def test_record_content_is_looked_into_only_where_that_is_asked_for(site, means)
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"edited_means": "our text"}, {"edited_means": None}, {"automatic_fields": "tstamp"}]
+    "arguments", [{"edited_means": "the run's text"}, {"edited_means": None}, {"automatic_fields": "tstamp"}]
 )
 def test_another_meaning_is_refused_when_the_dag_is_parsed(arguments):
     with pytest.raises(ValueError):  # noqa: PT011

@@ -207,8 +207,8 @@ def test_the_audit_counts_by_group(site):
         calls(connection, "06-form-save-no-change", "a", "b")
     result = NrLlmEditedAuditOperator(task_id="audit", nrllm_conn_id=site.conn_id).execute({})
     assert result == json.loads(json.dumps(result))
-    # All nine, by hand: 02, 11 and 23 our text; 05 and 26 released; 06 no change; 07 moved; 12 restored; 29 untold.
-    meanings = ("our_text", "cannot_be_told", "beside", "release", "move", "restore", "no_change")
+    # All nine, by hand: 02, 11 and 23 run's text; 05 and 26 released; 06 no change; 07 moved; 12 restored; 29 untold.
+    meanings = ("run_text", "cannot_be_told", "beside", "release", "move", "restore", "no_change")
     assert [3, 1, 0, 2, 1, 1, 1] == [result["in_all"][meaning] for meaning in meanings]
     assert {"count": 5, "of": 9} == {name: result["in_all"]["over_report"][name] for name in ("count", "of")}
     found = {(g["group"][0]["kind"], g["group"][0]["name"]): g["edited_runs"] for g in result["groups"]}
@@ -224,8 +224,8 @@ def test_the_readout_shows_the_audit_beside_edited_when_asked(site, said):
     asked = operator(site, edited_audit=True).execute({})
     assert "edited_are" not in plain["observed"]["groups"][0]
     edited = asked["observed"]["groups"][0]["edited_are"]
-    assert (3, 1, 1, 1) == tuple(edited[name] for name in ("edited_runs", "our_text", "release", "no_change"))
-    assert "how much of EDITED is about our text" in said()
+    assert (3, 1, 1, 1) == tuple(edited[name] for name in ("edited_runs", "run_text", "release", "no_change"))
+    assert "how much of EDITED is about the run's text" in said()
 
 
 def test_the_dag_of_the_how_to_writes_its_files(sqlite_site, load_dag, tmp_path, monkeypatch):

@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 from sqlalchemy import event, insert
 
-from airflow_provider_nrllm.edits.meanings import FieldLists, Meaning
+from airflow_provider_nrllm.edits.meanings import IgnoredFields, Meaning
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.readout.counts import RangeOf
 from tests.typo3 import tables as tables
 from tests.typo3.loader import load_typo3
 
 WEEK = 7 * 86400
-DEFAULT_LISTS = FieldLists()
+DEFAULT_LISTS = IgnoredFields()
 DATA: Mapping[str, Any] = json.loads((Path(__file__).parents[1] / "cases" / "typo3_13.4.18.json").read_text())
 
 #: Worked out by hand, from what the rows of each record's history name after the write.
 BY_HAND = {
     # MODIFY of bodytext, which the ADD of the run set.
-    "02-human-edit": Meaning.OUR_TEXT,
+    "02-human-edit": Meaning.RUN_TEXT,
     # MODIFY of hidden, and of l18n_diffsource, which TYPO3 keeps itself.
     "05-unhide-only": Meaning.RELEASE,
     # MODIFY of fe_group ('0' to '') and l18n_diffsource: the first save of a form.
@@ -32,12 +32,12 @@ BY_HAND = {
     # MOVE.
     "07-move-only": Meaning.MOVE,
     # Two MODIFY of bodytext, there and back; that the text is the same in the end no name tells.
-    "11-edit-and-reverted": Meaning.OUR_TEXT,
+    "11-edit-and-reverted": Meaning.RUN_TEXT,
     # DELETE, then UNDELETE.
     "12-delete-and-undelete": Meaning.RESTORE,
     # The PUBLISH names tstamp, fe_group, l18n_diffsource, selected_categories and bodytext, which our draft
     # had set: whether the published text is ours or was edited in the workspace, no name tells.
-    "23-ws-edit-published(target=live)": Meaning.OUR_TEXT,
+    "23-ws-edit-published(target=live)": Meaning.RUN_TEXT,
     # The PUBLISH names workspaceId, comment and recipients, and no field.
     "26-ws-new-published": Meaning.RELEASE,
     # MODIFY of header; the row of the write itself was trimmed, so the fields it set are not known.
@@ -47,8 +47,8 @@ BY_HAND = {
 
 def audit(site, *, start=None, end=DATA["now"] + 1, lists=DEFAULT_LISTS, page_size=500, **options):
     hook = NrLlmEditedAuditHook(site.conn_id)
-    pages = hook.meanings(start, end, window=WEEK, lists=lists, page_size=page_size, **options)
-    return {uuid: meaning for page in pages for uuid, meaning in page.items()}
+    pages = hook.meanings(start, end, grouping=(), window=WEEK, ignored=lists, page_size=page_size, **options)
+    return {uuid: meaning for page in pages for uuid, (_, meaning) in page.items()}
 
 
 def answered(site, outcomes, at=DATA["now"]):
@@ -81,15 +81,15 @@ def test_the_audit_changes_no_outcome(stories):
 
 
 def test_field_lists_are_arguments(stories):
-    lists = FieldLists(release=("hidden", "bodytext"), automatic=("l18n_*",))
+    lists = IgnoredFields(release=("hidden", "bodytext"), automatic=("l18n_*",))
     found = audit(stories, lists=lists)
-    assert (Meaning.RELEASE, Meaning.OUR_TEXT) == (found["02-human-edit"], found["06-form-save-no-change"])
+    assert (Meaning.RELEASE, Meaning.RUN_TEXT) == (found["02-human-edit"], found["06-form-save-no-change"])
 
 
 def test_the_range_is_of_the_outcome_or_of_the_run(stories):
     assert {} == audit(stories, end=DATA["now"])
     by_run = audit(stories, end=1764300000, range_of=RangeOf.RUN)
-    assert {"02-human-edit": Meaning.OUR_TEXT} == by_run
+    assert {"02-human-edit": Meaning.RUN_TEXT} == by_run
 
 
 def test_of_a_run_that_was_purged_it_cannot_be_told(site):
@@ -141,20 +141,20 @@ def later(action, *fields, at=T + 9, data=None):
 
 
 WORLDS = {
-    "a field our write set is our text": (
-        [OWN_HEADER, later(MODIFY, "header")], Meaning.OUR_TEXT,
+    "a field our write set is the run's text": (
+        [OWN_HEADER, later(MODIFY, "header")], Meaning.RUN_TEXT,
     ),
-    "another field is beside our text": (
+    "another field is beside the run's text": (
         [OWN_HEADER, later(MODIFY, "bodytext")], Meaning.BESIDE,
     ),
     "of a record we created all fields are ours, also where the row is cut off": (
-        [(T, ADD, '{"header":'), later(MODIFY, "subheader")], Meaning.OUR_TEXT,
+        [(T, ADD, '{"header":'), later(MODIFY, "subheader")], Meaning.RUN_TEXT,
     ),
     "a release of a record we created is no edit of it": (
         [CREATED, later(MODIFY, "hidden", "starttime", "endtime")], Meaning.RELEASE,
     ),
     "text beside a release is text": (
-        [CREATED, later(MODIFY, "hidden", "header")], Meaning.OUR_TEXT,
+        [CREATED, later(MODIFY, "hidden", "header")], Meaning.RUN_TEXT,
     ),
     "what TYPO3 changes by itself is no change": (
         [CREATED, later(MODIFY, "l10n_diffsource", "l10n_state", "t3ver_stage", "tstamp", "SYS_LASTCHANGED")],
@@ -194,11 +194,11 @@ WORLDS = {
         [OWN_HEADER, later(MOVE, at=T + 3), later(MODIFY, "hidden", at=T + 6), later(MODIFY, "bodytext")],
         Meaning.BESIDE,
     ),
-    "our text outranks what cannot be told": (
-        [OWN_HEADER, later(MODIFY, data="?", at=T + 3), later(MODIFY, "header")], Meaning.OUR_TEXT,
+    "the run's text outranks what cannot be told": (
+        [OWN_HEADER, later(MODIFY, data="?", at=T + 3), later(MODIFY, "header")], Meaning.RUN_TEXT,
     ),
     "what is restored was deleted by us": (
-        [(T - 9, ADD, "{}"), (T, DELETE, None), later(UNDELETE)], Meaning.OUR_TEXT,
+        [(T - 9, ADD, "{}"), (T, DELETE, None), later(UNDELETE)], Meaning.RUN_TEXT,
     ),
     "what happened after the close is not looked at": (
         [CREATED, later(MOVE), later(MODIFY, "header", at=T + WEEK + 1)], Meaning.MOVE,
@@ -206,7 +206,7 @@ WORLDS = {
 }  # fmt: skip
 
 
-def test_what_an_edit_is_to_our_text(site):
+def test_what_an_edit_is_to_run_text(site):
     uuids = {world: f"r{number}" for number, world in enumerate(WORLDS, start=1)}
     for number, (world, (rows, _)) in enumerate(WORLDS.items(), start=1):
         lay(site, *rows, target=("tt_content", number), uuid=uuids[world])
@@ -224,8 +224,8 @@ def test_each_write_of_a_run_is_judged_by_the_fields_it_set_itself(site):
         (T + 99, MODIFY, changed("bodytext")),
         writes=(T, T + 50),
     )
-    # To the first write it is beside, to the second our text.
-    assert {"r1": Meaning.OUR_TEXT} == audit(site)
+    # To the first write it is beside, to the second the run's text.
+    assert {"r1": Meaning.RUN_TEXT} == audit(site)
 
 
 def test_a_row_of_another_run_is_no_edit(site):
@@ -242,7 +242,7 @@ def sent_by(site, **options):
     def _keep(_connection, _cursor, statement, _parameters, _context, _many):
         sent.append(statement)
 
-    list(hook.meanings(None, DATA["now"] + 1, window=WEEK, lists=FieldLists(), **options))
+    list(hook.meanings(None, DATA["now"] + 1, grouping=(), window=WEEK, ignored=IgnoredFields(), **options))
     return sent
 
 
@@ -255,7 +255,7 @@ def test_a_page_costs_the_same_statements_whatever_is_on_it(site):
     assert one == len(sent_by(site))
 
 
-PERSONAL = re.compile(r"be_user|userid|originaluserid|usertype|suspended_state|queued_request|approv|claimed_by")
+PERSONAL = re.compile(r"be_user|userid|originaluserid|suspended_state|queued_request|approv|claimed_by")
 
 
 def test_no_column_of_a_user_or_an_approval_is_read(stories):

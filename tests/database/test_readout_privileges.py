@@ -56,7 +56,7 @@ def test_the_documented_user_audits(restricted):
     with pytest.raises(NrLlmPrivilegeError):
         read(restricted, edited_audit=True)
     run_as_admin(restricted, *audit)
-    assert 1 == read(restricted, edited_audit=True)["observed"]["groups"][0]["edited_are"]["our_text"]
+    assert 1 == read(restricted, edited_audit=True)["observed"]["groups"][0]["edited_are"]["run_text"]
 
 
 def test_no_grant_of_the_page_is_of_a_person():

@@ -80,6 +80,7 @@ def _history_row(given: Mapping[str, Any]) -> Row:
         "uid": given["uid"],
         "tstamp": given["at"],
         "actiontype": given["action"],
+        "usertype": given.get("usertype", "BE"),
         "userid": 7,
         "recuid": int(uid),
         "tablename": table,

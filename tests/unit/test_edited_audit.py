@@ -12,7 +12,7 @@ from airflow_provider_nrllm.edits.field_names import fields_by_row
 from airflow_provider_nrllm.edits.meanings import (
     STRENGTH,
     Change,
-    FieldLists,
+    IgnoredFields,
     Meaning,
     Ours,
     meaning_of_change,
@@ -22,7 +22,7 @@ from airflow_provider_nrllm.edits.meanings import (
 from airflow_provider_nrllm.outcomes.evidence import Action
 from airflow_provider_nrllm.readout.counts import EditedRuns
 
-LISTS = FieldLists()
+LISTS = IgnoredFields()
 HEADER = Ours(frozenset({"header"}))
 ALL = Ours(None)
 UNTOLD = Ours(known=False)
@@ -32,11 +32,11 @@ def meaning(action, *fields, write=HEADER, **options):
     return meaning_of_change(Change(action, frozenset(fields)), write, LISTS, **options)
 
 
-def test_a_field_that_our_write_set_is_our_text():
-    assert Meaning.OUR_TEXT == meaning(Action.MODIFY, "header", "layout", "hidden")
+def test_a_field_that_our_write_set_is_run_text():
+    assert Meaning.RUN_TEXT == meaning(Action.MODIFY, "header", "layout", "hidden")
 
 
-def test_only_other_fields_are_beside_our_text():
+def test_only_other_fields_are_beside_run_text():
     assert Meaning.BESIDE == meaning(Action.MODIFY, "layout", "hidden")
 
 
@@ -53,7 +53,7 @@ def test_what_typo3_changes_by_itself_is_no_change(field):
 
 
 def test_a_name_that_only_begins_like_one_is_text():
-    assert Meaning.OUR_TEXT == meaning(Action.MODIFY, "hidden_text", write=ALL)
+    assert Meaning.RUN_TEXT == meaning(Action.MODIFY, "hidden_text", write=ALL)
 
 
 def test_a_modify_of_nothing_is_no_change():
@@ -69,7 +69,7 @@ def test_a_move_is_a_move_and_an_undelete_a_restore():
 
 
 def test_to_restore_what_our_write_deleted_is_to_undo_it():
-    assert Meaning.OUR_TEXT == meaning(Action.UNDELETE, undoes_deletion=True)
+    assert Meaning.RUN_TEXT == meaning(Action.UNDELETE, undoes_deletion=True)
 
 
 def test_without_the_own_fields_only_what_is_about_text_cannot_be_told():
@@ -113,14 +113,14 @@ def test_another_change_never_makes_a_meaning_weaker(meanings, another):
 
 
 def test_what_cannot_be_told_is_not_counted_as_over_report():
-    runs = EditedRuns({Meaning.OUR_TEXT: 2, Meaning.CANNOT_BE_TOLD: 3, Meaning.BESIDE: 1, Meaning.MOVE: 4})
+    runs = EditedRuns({Meaning.RUN_TEXT: 2, Meaning.CANNOT_BE_TOLD: 3, Meaning.BESIDE: 1, Meaning.MOVE: 4})
     assert (5, 10) == (runs.over_report.count, runs.over_report.of)
 
 
 @pytest.mark.parametrize("lists", [("hidden", []), ([], "tstamp"), ([1], [])])
 def test_a_field_list_is_a_list_of_names(lists):
     with pytest.raises(ValueError, match="expected a list of field names"):
-        FieldLists.of(*lists)
+        IgnoredFields.of(*lists)
 
 
 def test_the_parts_of_a_row_tell_its_fields():

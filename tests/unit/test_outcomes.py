@@ -8,14 +8,11 @@ from airflow_provider_nrllm.outcomes.evidence import (
     LIVE,
     MISSING,
     OWN_ROW_AGE,
-    Event,
     Evidence,
-    History,
     HistoryRow,
     Record,
     Target,
     Write,
-    machine_rows,
     record_of,
     target_of,
 )
@@ -44,20 +41,21 @@ OWN = (AT - 1, ADD)
 
 
 def answer(*rows, record=LIVE, events=(), now=CLOSE + DAY):
-    """Ask after the window what became of a write at ``AT``, by ``(stamp, action[, workspace])`` rows in uid order."""
-    history = History(
-        HistoryRow(stamp, uid, *action, *([0] * (2 - len(action)))) for uid, (stamp, *action) in enumerate(rows, 1)
-    )
-    own = Event(AT, 1)
-    others = [Event(at, uid) for uid, at in enumerate(events, 2)]
-    return outcome_of_write(aftermath(own, Evidence(history, sorted([own, *others]), record), WINDOW), now=now)
+    """
+    Ask after the window what became of a write at ``AT``.
+
+    :param rows: ``(stamp, action[, workspace[, by_editor]])`` in uid order
+    """
+    history = [HistoryRow(stamp, uid, action, *(more or [0])) for uid, (stamp, action, *more) in enumerate(rows, 1)]
+    evidence = Evidence(history, sorted([AT, *events]), record)
+    return outcome_of_write(aftermath(AT, evidence, WINDOW), now=now)
 
 
 def test_a_record_nobody_touched_is_accepted_unchanged():
     assert answer(OWN) == ACCEPTED
 
 
-@pytest.mark.parametrize("action", [ADD, MODIFY, MOVE, STAGECHANGE, PUBLISH, 23])
+@pytest.mark.parametrize("action", [MODIFY, MOVE, STAGECHANGE, PUBLISH, 23])
 def test_any_later_row_is_an_edit_whatever_its_action(action):
     assert answer(OWN, (AT + DAY, action)) == EDITED
 
@@ -172,16 +170,49 @@ def test_a_machines_row_happened_at_its_event():
 @pytest.mark.parametrize(
     ("rows", "events", "expected"),
     [
-        (1, [10], {1: 10}),
-        (2, [10, 20], {1: 10, 2: 20}),
-        (3, [10, 20], {1: 10, 2: 10, 3: 20}),
-        (1, [10, 20], {1: 10}),
-        (1, [9], {}),
+        (1, [10], {10: [1]}),
+        (2, [10, 20], {10: [1], 20: [2]}),
+        (3, [10, 20], {10: [1, 2], 20: [3]}),
+        (1, [10, 20], {10: [1], 20: []}),
+        (1, [9], {9: []}),
     ],
 )
 def test_events_that_own_one_stamp_share_its_rows_in_order(rows, events, expected):
-    history = [HistoryRow(10, uid, MODIFY, 0) for uid in range(1, rows + 1)]
-    assert machine_rows(history, [Event(at, uid) for uid, at in enumerate(events)]) == expected
+    evidence = Evidence([HistoryRow(10, uid, MODIFY, 0) for uid in range(1, rows + 1)], events, LIVE)
+    assert expected == {at: [row.uid for row in evidence.own_rows(at, WINDOW)] for at in events}
+
+
+def test_a_uid_that_is_used_again_in_the_window_discards_the_record():
+    assert DISCARDED == answer((AT - 1, MODIFY), (AT + DAY, ADD))
+    assert DISCARDED == answer((AT - 1, MODIFY), (AT + DAY, ADD, 0, False))
+    assert DISCARDED == answer((AT - 1, MODIFY), (AT + DAY - 1, ADD), events=[AT + DAY])
+    assert ACCEPTED == answer((AT - 1, MODIFY), (CLOSE + 1, ADD))
+
+
+@pytest.mark.parametrize("action", [ADD, MODIFY, MOVE])
+def test_a_record_that_took_a_change_after_its_deletion_was_there_again_at_the_write(action):
+    assert DISCARDED == answer((AT - 9, DELETE), (AT - 8, action, 0, False), (AT + DAY, DELETE), record=MISSING)
+    assert ACCEPTED == answer((AT - 9, action), (AT - 8, DELETE), (AT + DAY, DELETE), record=MISSING)
+
+
+@pytest.mark.parametrize("action", [STAGECHANGE, PUBLISH])
+def test_a_deleted_record_takes_no_other_change_that_would_show_it_was_there(action):
+    assert ACCEPTED == answer((AT - DAY, ADD), (AT - 9, DELETE), (AT - 8, action), record=MISSING)
+
+
+def test_a_record_soft_deleted_past_the_datahandler_keeps_the_stamp_of_the_write_and_is_discarded():
+    assert DISCARDED == answer((AT - 1, MODIFY), record=Record(False, end=AT - 1), now=CLOSE + 90 * DAY)
+    assert ACCEPTED == answer((AT - DAY, MODIFY), record=Record(False, end=AT - 1), now=CLOSE + 90 * DAY)
+
+
+def test_a_row_that_no_editor_made_is_no_edit():
+    assert ACCEPTED == answer(OWN, (AT + DAY, MODIFY, 0, False))
+    assert DISCARDED == answer(OWN, (AT + DAY, DELETE, 0, False))
+    assert EDITED == answer(OWN, (AT + DAY, DELETE, 0, False), (AT + DAY, UNDELETE))
+
+
+def test_a_row_that_no_editor_made_shows_that_the_history_reaches_back():
+    assert ACCEPTED == answer((AT - DAY, MODIFY, 0, False))
 
 
 @pytest.mark.parametrize(
@@ -202,7 +233,7 @@ def run(status="completed", finished_at=AT):
 
 
 def write(at):
-    return Write(Event(at, 1), None)
+    return Write(at, 1, 1, None)
 
 
 def test_a_run_settles_at_the_close_of_its_last_write():
@@ -254,10 +285,18 @@ def test_a_table_name_of_other_characters_is_unreadable(table):
 @pytest.mark.parametrize(
     "payload",
     [None, "", "not json", "[]", "{}", '"text"', "1", "null", '{"writeTargetTable": ["pages"], "writeTargetUid": 1}',
-     '{"writeTargetUid": 1}', "[" * 100_000, '{"writeTargetUid": ' + "9" * 5000 + "}", b"\xff\xfe", 7],
+     '{"writeTargetUid": 1}', "[" * 100_000, b"\xff\xfe", 7,
+     '{"writeTargetTable": "pages", "writeTargetUid": ' + "9" * 5000 + "}",
+     '{"writeTargetTable": "pages", "writeTargetUid": 1, "more": NaN}',
+     '{"writeTargetTable": "pages", "writeTargetUid": 1, "more": [-Infinity]}'],
 )  # fmt: skip
 def test_a_payload_that_is_no_such_object_is_unreadable(payload):
     assert target_of(payload) is None
+
+
+def test_an_integer_of_any_length_is_json():
+    payload = '{"writeTargetTable": "pages", "writeTargetUid": 1, "more": ' + "9" * 5000 + "}"
+    assert Target("pages", 1) == target_of(payload)
 
 
 def test_a_record_is_gone_when_soft_deleted_or_only_a_workspace_version():

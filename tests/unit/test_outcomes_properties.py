@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_nrllm.outcomes.evidence import LIVE, MISSING, Event, Evidence, History, HistoryRow, Record, Write
+from airflow_provider_nrllm.outcomes.evidence import LIVE, MISSING, Evidence, HistoryRow, Record, Write
 from airflow_provider_nrllm.outcomes.rules import (
     PRECEDENCE,
     PROMPTLY,
@@ -38,16 +38,15 @@ records = st.one_of(st.just(LIVE), st.just(MISSING), st.builds(Record, st.just(F
 @st.composite
 def histories(draw, stamps=times):
     """Rows in the order TYPO3 writes them: uids ascend, stamps almost do."""
-    rows = draw(st.lists(st.tuples(stamps, actions, workspaces), max_size=8))
-    return [HistoryRow(stamp, uid, action, workspace) for uid, (stamp, action, workspace) in enumerate(rows, 1)]
+    rows = draw(st.lists(st.tuples(stamps, actions, workspaces, st.booleans()), max_size=8))
+    return [HistoryRow(*row[:1], uid, *row[1:]) for uid, row in enumerate(rows, 1)]
 
 
-events = st.lists(times, max_size=4).map(lambda ats: sorted(Event(at, uid) for uid, at in enumerate([AT, *ats], 1)))
+events = st.lists(times, max_size=4).map(lambda ats: sorted([AT, *ats]))
 
 
 def ask(rows, wrote, record, now):
-    own = next(event for event in wrote if event.uid == 1)
-    return outcome_of_write(aftermath(own, Evidence(History(rows), wrote, record), WINDOW), now=now)
+    return outcome_of_write(aftermath(AT, Evidence(rows, wrote, record), WINDOW), now=now)
 
 
 outcomes = st.lists(st.sampled_from(ObservedOutcome), min_size=1)
@@ -80,7 +79,7 @@ def test_rows_after_the_close_change_no_answer_of_a_record_that_is_there(rows, w
 
 @given(histories(), events, st.lists(st.integers(CLOSE + 1, CLOSE + DAY), max_size=4), records)
 def test_events_after_the_close_change_no_answer(rows, wrote, later, record):
-    more = sorted([*wrote, *(Event(at, 100 + uid) for uid, at in enumerate(later))])
+    more = sorted([*wrote, *later])
     assert ask(rows, wrote, record, LATE) == ask(rows, more, record, LATE)
 
 
@@ -104,6 +103,6 @@ def test_there_is_always_an_answer(rows, wrote, record, now):
 )
 def test_every_run_falls_into_exactly_one_of_any_partitions_that_tile_the_time_line(ats, finished_at, cuts):
     runs = [Run(1, "a", "completed", finished_at)]
-    settled = settled_at(runs, [Write(Event(at, 1), None) for at in ats], WINDOW)
+    settled = settled_at(runs, [Write(at, 1, 1, None) for at in ats], WINDOW)
     ends = [float("-inf"), *sorted(cuts), float("inf")]
     assert sum(start <= settled < end for start, end in pairwise(ends)) == 1

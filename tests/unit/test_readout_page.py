@@ -56,7 +56,7 @@ def readout(groups, days=(), audited=False):
     return Readout(MARCH, MARCH + 30 * DAY, RangeOf.OUTCOME, by_model, in_order(groups), tuple(days), 0, audited)
 
 
-EDITED = EditedRuns({Meaning.OUR_TEXT: 6, Meaning.RELEASE: 3, Meaning.NO_CHANGE: 2, Meaning.CANNOT_BE_TOLD: 1})
+EDITED = EditedRuns({Meaning.RUN_TEXT: 6, Meaning.RELEASE: 3, Meaning.NO_CHANGE: 2, Meaning.CANNOT_BE_TOLD: 1})
 WORLD = readout(
     [
         group("model-a", (40, 12), (80, 12, 9, 12), Usage(150, 0.5, 100, 60_000, 150), EDITED),
@@ -250,10 +250,10 @@ def test_json_is_plain_and_says_what_it_leaves_out():
     assert (3, 9, 0) == (len(figures["groups"]), figures["groups_left_out"], figures["days_left_out"])
 
 
-def test_json_tells_what_edits_are_to_our_text():
+def test_json_tells_what_edits_are_to_run_text():
     edited = as_json(WORLD)["observed"]["groups"][0]["edited_are"]
-    # Of 12, 6 are of our text and 1 cannot be told: 5 would not be EDITED.
-    assert (12, 6, 3) == (edited["edited_runs"], edited["our_text"], edited["release"])
+    # Of 12, 6 are of the run's text and 1 cannot be told: 5 would not be EDITED.
+    assert (12, 6, 3) == (edited["edited_runs"], edited["run_text"], edited["release"])
     assert (5, 12, 0.416667) == tuple(edited["over_report"][name] for name in ("count", "of", "value"))
 
 
