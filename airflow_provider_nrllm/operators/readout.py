@@ -174,7 +174,7 @@ def _page_writer() -> Callable[[Readout], str]:
         from airflow_provider_nrllm.readout.page import as_html
     except ImportError as error:
         raise NrLlmExtraError(
-            f"The HTML page of a readout cannot be drawn: {error}. Expected Jinja and Matplotlib: "
+            f"The HTML page of a readout cannot be drawn: {error}. Expected Jinja: "
             "pip install 'airflow-provider-nrllm[readout]', or leave out the argument output_path."
         ) from error
     return as_html

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from airflow_provider_nrllm.readout.counts import Group, Readout
 from airflow_provider_nrllm.readout.exports import NO_RECOMMENDATION
 from airflow_provider_nrllm.readout.groups import readable
-from airflow_provider_nrllm.readout.tables import Table, by_words, tables_of
+from airflow_provider_nrllm.readout.tables import Table, by_words, cell_text, tables_of
 
 
 def as_markdown(readout: Readout, limit: int) -> str:
@@ -47,8 +47,8 @@ def table_lines(table: Table) -> Iterator[str]:
         return
     yield "| " + " | ".join(table.head) + " |"
     yield "| --- |" + " ---: |" * (len(table.head) - 1)
-    for name, cells in table.rows:
-        yield "| " + " | ".join([code(name), *cells]) + " |"
+    for row in table.rows:
+        yield "| " + " | ".join([code(row.name), *map(cell_text, row.cells)]) + " |"
 
 
 def code(name: str) -> str:

@@ -1,21 +1,32 @@
-"""A readout as one self-contained HTML page. Needs Jinja and Matplotlib, which the extra ``readout`` brings."""
+"""A readout as one self-contained HTML page. Needs Jinja, which the extra ``readout`` brings."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
 from airflow_provider_nrllm.readout.counts import Readout
 from airflow_provider_nrllm.readout.exports import NO_RECOMMENDATION
-from airflow_provider_nrllm.readout.pictures import PICTURE_GROUPS, pictures_of
-from airflow_provider_nrllm.readout.tables import by_words, tables_of
+from airflow_provider_nrllm.readout.pictures import bars_of
+from airflow_provider_nrllm.readout.tables import by_words, lines_of, tables_of, words
+
+#: What tells values apart in black and white, as SVG paths in a square of 6 by 6.
+HATCHES: Mapping[str, str] = {
+    ExplicitOutcome.NOT_HELPFUL: "M-1 1 1-1M0 6 6 0M5 7 7 5",
+    ObservedOutcome.EDITED: "M-1 1 1-1M0 6 6 0M5 7 7 5",
+    ObservedOutcome.DISCARDED: "M0 0 6 6M0 6 6 0",
+    ObservedOutcome.UNKNOWN: "M3 2v2M2 3h2",
+}
 
 
 def as_html(readout: Readout) -> str:
     """
     Return the readout as a page with all tables and pictures.
 
-    Nothing in it is loaded from elsewhere, no script runs, and all text is escaped: only the SVG of
-    :mod:`airflow_provider_nrllm.readout.pictures`, which escapes its own, is taken as it is.
+    Nothing in it is loaded from elsewhere, no script runs, and all text is escaped. It follows the reader's choice of
+    light or dark.
     """
     environment = Environment(
         loader=PackageLoader("airflow_provider_nrllm.readout", ""),
@@ -23,13 +34,23 @@ def as_html(readout: Readout) -> str:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
+    environment.globals.update(
+        lines_of=lines_of,
+        words=words,
+        values=[*ExplicitOutcome, *ObservedOutcome],
+        hatches=HATCHES,
+        unbroken=_unbroken,
+    )
     return environment.get_template("page.html.jinja").render(
         by=by_words(readout.grouping),
         range=readout.in_words,
         without_run=readout.without_run,
         note=NO_RECOMMENDATION,
         tables=list(tables_of(readout, readout.groups)),
-        pictures=pictures_of(readout),
-        picture_groups=PICTURE_GROUPS,
-        left_out=len(readout.groups) > PICTURE_GROUPS,
+        pictures=bars_of(readout),
     )
+
+
+def _unbroken(text: str) -> str:
+    """Keep a number and its percent sign on one line."""
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")

@@ -21,19 +21,35 @@ MINUS = "\N{MINUS SIGN}"
 NO_SHARE = "\N{EN DASH}"
 
 
+#: What a cell holds; :func:`lines_of` and :func:`cell_text` say how it reads.
+Cell = str | Share | Difference
+
+
+class Row(NamedTuple):
+    """
+    One group in a table.
+
+    :param apart: whether it is no single name and stands below the others
+    """
+
+    name: str
+    cells: tuple[Cell, ...]
+    apart: bool = False
+
+
 class Table(NamedTuple):
     """
     A table for people.
 
     :param topic: one word that tells it from the others
-    :param rows: of each row its name and its other cells
+    :param head: what stands above the names, then above the cells
     """
 
     topic: str
     title: str
     caption: str
     head: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[str, ...]], ...]
+    rows: tuple[Row, ...]
 
 
 def tables_of(readout: Readout, groups: Sequence[Group]) -> Iterator[Table]:
@@ -43,14 +59,14 @@ def tables_of(readout: Readout, groups: Sequence[Group]) -> Iterator[Table]:
     :param groups: those of the readout that are shown
     """
     grouping = readout.grouping
-    yield _explicit(grouping, groups)
-    if compared := explicit_comparisons(readout.groups):
-        yield _compared("explicit", grouping, compared.among(groups))
     yield _observed(grouping, groups)
     if compared := observed_comparisons(readout.groups):
         yield _compared("observed", grouping, compared.among(groups))
     if readout.audited:
         yield edited_table(grouping, groups)
+    yield _explicit(grouping, groups)
+    if compared := explicit_comparisons(readout.groups):
+        yield _compared("explicit", grouping, compared.among(groups))
     yield _usage(grouping, groups)
 
 
@@ -64,20 +80,25 @@ def words(value: str) -> str:
     return value.replace("_", " ")
 
 
-def percent(share: Share) -> str:
-    """Return a share with its 95 % interval."""
-    if share.value is None or share.interval is None:
-        return NO_SHARE
-    low, high = share.interval
-    return f"{100 * share.value:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+def lines_of(cell: Cell) -> tuple[str, ...]:
+    """Return what a cell says: its figure, then, for a share or a difference, how sure it is."""
+    if isinstance(cell, str):
+        return (cell,)
+    if cell.value is None or cell.interval is None:
+        return (NO_SHARE,)
+    low, high = cell.interval
+    if isinstance(cell, Difference):
+        return _signed(cell.value), f"{_signed(low)} to {_signed(high)}"
+    return f"{100 * cell.value:.1f} %", f"{cell.count:,} of {cell.of:,}", f"{100 * low:.1f} to {100 * high:.1f}"
 
 
-def points(difference: Difference) -> str:
-    """Return a difference in percentage points, with its 95 % interval."""
-    if difference.value is None or difference.interval is None:
-        return NO_SHARE
-    low, high = difference.interval
-    return f"{_signed(difference.value)} ({_signed(low)} to {_signed(high)})"
+def cell_text(cell: Cell) -> str:
+    """Return what a cell says on one line."""
+    figure, *sure = lines_of(cell)
+    if not sure:
+        return figure
+    *counted, interval = sure
+    return " · ".join([*counted, f"{figure} ({interval})"])
 
 
 def _signed(value: float) -> str:
@@ -88,22 +109,15 @@ def _signed(value: float) -> str:
 def _explicit(grouping: Sequence[Dimension], groups: Sequence[Group]) -> Table:
     by = by_words(grouping)
     rows = [
-        (
-            label_text(group.key, grouping),
-            (
-                str(group.explicit.total),
-                *(str(group.explicit.counts.get(value, 0)) for value in ExplicitOutcome),
-                percent(group.explicit.share(ExplicitOutcome.HELPFUL)),
-            ),
-        )
+        _row(grouping, group, f"{group.explicit.total:,}", *map(group.explicit.share, ExplicitOutcome))
         for group in groups
         if group.explicit.total
     ]
     return Table(
         "explicit",
         "Explicit: how people rated results",
-        f"Ratings by {by}; a correlation id counts once. Share of helpful among all ratings, with its 95 % interval.",
-        (by.capitalize(), "Ratings", "Helpful", "Not helpful", "Share helpful"),
+        f"Ratings by {by}; a correlation id counts once. Shares among all ratings, each with its 95 % interval.",
+        (by.capitalize(), "Ratings", *(words(value).capitalize() for value in ExplicitOutcome)),
         tuple(rows),
     )
 
@@ -111,24 +125,16 @@ def _explicit(grouping: Sequence[Dimension], groups: Sequence[Group]) -> Table:
 def _observed(grouping: Sequence[Dimension], groups: Sequence[Group]) -> Table:
     by = by_words(grouping)
     rows = [
-        (
-            label_text(group.key, grouping),
-            (
-                str(group.observed.total),
-                *(str(group.observed.counts.get(value, 0)) for value in ObservedOutcome),
-                *(percent(group.observed.share(value)) for value in ObservedOutcome),
-            ),
-        )
+        _row(grouping, group, f"{group.observed.total:,}", *map(group.observed.share, ObservedOutcome))
         for group in groups
         if group.observed.total
     ]
-    values = [words(value).capitalize() for value in ObservedOutcome]
     return Table(
         "observed",
         "Observed: what became of what runs wrote",
         f"Observed runs by {by}; a run counts once. Shares among the decided, of unknown among all, "
         "each with its 95 % interval.",
-        (by.capitalize(), "Runs", *values, *(f"Share {value.lower()}" for value in values)),
+        (by.capitalize(), "Runs", *(words(value).capitalize() for value in ObservedOutcome)),
         tuple(rows),
     )
 
@@ -136,38 +142,38 @@ def _observed(grouping: Sequence[Dimension], groups: Sequence[Group]) -> Table:
 def _compared(source: str, grouping: Sequence[Dimension], compared: Comparisons) -> Table:
     values = [str(value) for value in (ObservedOutcome if source == "observed" else [ExplicitOutcome.HELPFUL])]
     reference = label_text(compared.reference.key, grouping)
-    rows = [
-        (label_text(row.group.key, grouping), tuple(points(row.differences[value]) for value in values))
-        for row in compared.rows
-    ]
+    rows = [_row(grouping, row.group, *(row.differences[value] for value in values)) for row in compared.rows]
     return Table(
         f"{source}-compared",
         f"{source.capitalize()}: groups side by side",
         f"By how many percentage points the share of a group is above that of the group with the most cases, "
         f"“{reference}”, with Newcombe's 95 % interval. With many groups, some intervals miss by chance.",
-        (by_words(grouping).capitalize(), *(f"Share {words(value)}" for value in values)),
+        (by_words(grouping).capitalize(), *(words(value).capitalize() for value in values)),
         tuple(rows),
     )
 
 
 def edited_table(grouping: Sequence[Dimension], groups: Sequence[Group]) -> Table:
     """Return what the edits of each group are to the run's text."""
-    rows = []
-    for group in groups:
-        if group.edited is None or not group.edited.total:
-            continue
-        counts = (f"{group.edited.counts.get(m, 0)} · {percent(group.edited.share(m))}" for m in Meaning)
-        cells = (str(group.edited.total), *counts, percent(group.edited.over_report))
-        rows.append((label_text(group.key, grouping), cells))
+    rows = [
+        _row(grouping, group, f"{group.edited.total:,}", *map(group.edited.share, Meaning), group.edited.over_report)
+        for group in groups
+        if group.edited is not None and group.edited.total
+    ]
     by = by_words(grouping)
     return Table(
         "edited",
         "Observed: how much of EDITED is about the run's text",
-        f"The runs answered edited, by {by} and by what their strongest edit is to the run's text: count, share and "
-        "its 95 % interval. The over-report would not be EDITED if only changes of fields that the run set counted.",
+        f"The runs answered edited, by {by} and by what their strongest edit is to the run's text: share, its "
+        "95 % interval and count. The over-report would not be EDITED if only changes of fields that the run set "
+        "counted.",
         (by.capitalize(), "Edited runs", *(m.words.capitalize() for m in Meaning), "Over-report"),
         tuple(rows),
     )
+
+
+def _row(grouping: Sequence[Dimension], group: Group, *cells: Cell) -> Row:
+    return Row(label_text(group.key, grouping), cells, apart=not group.named)
 
 
 def _usage(grouping: Sequence[Dimension], groups: Sequence[Group]) -> Table:
@@ -186,7 +192,7 @@ def _usage(grouping: Sequence[Dimension], groups: Sequence[Group]) -> Table:
             latency,
             f"{usage.latency_known} of {usage.calls}",
         )
-        rows.append((label_text(group.key, grouping), cells))
+        rows.append(_row(grouping, group, *cells))
     return Table(
         "usage",
         "What the groups are made of",

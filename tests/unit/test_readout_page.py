@@ -1,4 +1,4 @@
-"""A readout as people and programs get it: HTML, in a real browser too, Markdown, JSON and CSV."""
+"""A readout as people and programs get it: HTML, Markdown, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -6,72 +6,21 @@ import csv
 import io
 import json
 import re
-import shutil
-import subprocess
-from datetime import date, timedelta
 from html.parser import HTMLParser
 
 import pytest
 
-from airflow_provider_nrllm.edits.meanings import Meaning
-from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
-from airflow_provider_nrllm.readout.counts import (
-    Day,
-    EditedRuns,
-    Explicit,
-    Group,
-    Observed,
-    RangeOf,
-    Readout,
-    Usage,
-    explicit_comparisons,
-    in_order,
-    observed_comparisons,
-)
+from airflow_provider_nrllm.outcomes.rules import ObservedOutcome
+from airflow_provider_nrllm.readout.counts import explicit_comparisons, in_order, observed_comparisons
 from airflow_provider_nrllm.readout.exports import as_csv, as_json
-from airflow_provider_nrllm.readout.groups import Dimension, Kind, Label, grouping_of, label_text
+from airflow_provider_nrllm.readout.groups import Kind, Label, grouping_of, label_text
 from airflow_provider_nrllm.readout.markdown import as_markdown, code
 from airflow_provider_nrllm.readout.page import as_html
-from tests.typo3.readouts import CRAB, DAY, FORMULA, LONG, MARCH, QUOTES, ROCKET, SCRIPT
-
-HEADING = "$x^2$ &amp; _a_\n# no heading"
-NAMES = [QUOTES, SCRIPT, ROCKET, CRAB, LONG, FORMULA, HEADING]
-
-
-def explicit(helpful=0, not_helpful=0):
-    return Explicit(dict(zip(ExplicitOutcome, (helpful, not_helpful), strict=True)))
-
-
-def observed(accepted=0, edited=0, discarded=0, unknown=0):
-    return Observed(dict(zip(ObservedOutcome, (accepted, edited, discarded, unknown), strict=True)))
-
-
-def group(label, rated=(), became=(), usage=Usage(), edited=None):  # noqa: B008
-    label = Label(Kind.NAMED, label) if isinstance(label, str) else label
-    return Group((label,), explicit(*rated), observed(*became), usage, edited)
-
-
-def readout(groups, days=(), audited=False):
-    by_model = (Dimension.SERVED_MODEL,)
-    return Readout(MARCH, MARCH + 30 * DAY, RangeOf.OUTCOME, by_model, in_order(groups), tuple(days), 0, audited)
-
-
-EDITED = EditedRuns({Meaning.RUN_TEXT: 6, Meaning.RELEASE: 3, Meaning.NO_CHANGE: 2, Meaning.CANNOT_BE_TOLD: 1})
-WORLD = readout(
-    [
-        group("model-a", (40, 12), (80, 12, 9, 12), Usage(150, 0.5, 100, 60_000, 150), EDITED),
-        *(group(name, (number, 7 - number), (3, number, 2, 1), Usage(12)) for number, name in enumerate(NAMES)),
-        group("only unknown", (), (0, 0, 0, 5)),
-        group("only rated", (0, 1), ()),
-        group(Label(Kind.SEVERAL), (5, 5), (5, 5, 5, 5)),
-        group(Label(Kind.NO_TELEMETRY), (9, 1), (5, 5, 5, 5)),
-    ],
-    [
-        Day(date(2026, 3, 1) + timedelta(days=n), explicit(n % 4, n % 3), observed(n % 5, n % 3, n % 2, 1))
-        for n in (0, 1, 2, 5, 6, 7, 20, 28)
-    ],
-    audited=True,
-)
+from airflow_provider_nrllm.readout.pictures import PICTURE_GROUPS, Mark, Segment, mark, segments
+from airflow_provider_nrllm.readout.shares import Difference, Share
+from airflow_provider_nrllm.readout.tables import cell_text, lines_of
+from tests.typo3.readouts import FORMULA, SCRIPT
+from tests.typo3.reports import NAMES, WORLD, group, observed, readout
 
 
 class Page(HTMLParser):
@@ -106,14 +55,6 @@ def page(text):
     return Page(text)
 
 
-@pytest.fixture(scope="module")
-def file(text, tmp_path_factory):
-    """The page as a file."""
-    path = tmp_path_factory.mktemp("page") / "outcomes.html"
-    path.write_text(text, "utf-8")
-    return path
-
-
 def test_the_page_loads_nothing_and_runs_no_script(text, page):
     assert "script" not in page.tags
     assert [] == [link for link in page.links if not link.startswith("#")]
@@ -131,12 +72,12 @@ def test_each_table_has_a_caption_and_each_head_a_scope(page):
     assert {"col", "row"} == {attributes.get("scope") for tag, attributes in page.elements if tag == "th"}
 
 
-def test_each_picture_has_a_title_and_a_description_in_words(page):
-    pictures = [attributes for tag, attributes in page.elements if tag == "svg"]
-    assert 5 == len(pictures) == page.tags.count("desc")
-    for picture in pictures:
-        assert "img" == picture["role"]
-        assert {*picture["aria-labelledby"].split()} <= {*page.ids}
+def test_each_picture_is_described_in_words_or_said_to_be_none(page):
+    for attributes in (attributes for tag, attributes in page.elements if tag == "svg"):
+        assert ("img" == attributes.get("role") and attributes["aria-label"]) or "true" == attributes["aria-hidden"]
+    described = [attributes.get("aria-label") for tag, attributes in page.elements if tag == "svg"]
+    assert "80 accepted unchanged, 12 edited, 9 discarded, 12 unknown" in described
+    assert "helpful, among all ratings: 76.9 %, 40 of 52, 63.9 to 86.3" in described
 
 
 def test_no_id_is_given_twice_and_each_reference_has_its_target(text, page):
@@ -154,73 +95,66 @@ def test_each_picture_and_table_is_of_one_source(text):
     # The last section tells of the calls; each of those before it is of one source, and says which.
     sections = re.findall(r"<section.*?</section>", text, re.DOTALL)
     titles = [re.search(r"<h2[^>]*>(.*?)</h2>", section)[1] for section in sections]
-    assert ["Explicit", "Explicit", "Observed", "Observed", "Observed"] == [t.split(":")[0] for t in titles[:-1]]
+    assert ["Observed", "Observed", "Observed", "Explicit", "Explicit"] == [t.split(":")[0] for t in titles[:-1]]
     for section, title in zip(sections[:-1], titles[:-1], strict=True):
         # The marks of the other source's values are not in it.
         assert ("accepted unchanged" in section.lower()) <= title.startswith("Observed")
         assert ("helpful" in section.lower()) <= title.startswith("Explicit")
 
 
-def test_a_name_of_control_characters_breaks_no_picture():
-    names = ["a\x01\x1b[2J", "b\x00", "\u202ec\uffff", "\ud800", ""]
-    page = as_html(readout([group(name, (1, 1), (1, 1)) for name in names], WORLD.days))
-    assert 5 == Page(page).tags.count("svg")
+def test_a_picture_shows_the_whole_of_each_name():
+    names = ["anthropic/claude-sonnet-4-extended-20250514", "anthropic/claude-sonnet-4-extended-20250929"]
+    page = Page(as_html(readout([group(name, (1, 1), (1, 1)) for name in names])))
+    # In both pictures, both tables and that of the calls; the second is also beside the first, twice.
+    assert [5, 7] == [page.names.count(name) for name in names]
+
+
+def test_a_picture_shows_the_largest_groups_and_says_how_many_there_are():
+    text = as_html(readout([group(f"model {number:02}", (), (number + 1,)) for number in range(PICTURE_GROUPS + 2)]))
+    assert "Observed outcomes of each group: the 30 largest of 32" in text
+    picture = re.search(r"<figure>.*?</figure>", text, re.DOTALL)[0]
+    shown = re.findall("<bdi>(.*?)</bdi>", picture)
+    assert (PICTURE_GROUPS, "model 31", "model 02") == (len(shown), shown[0], shown[-1])
+
+
+def test_a_bar_is_divided_as_its_counts_are_and_labelled_where_there_is_room():
+    assert (
+        Segment("accepted_unchanged", 0, 75, "150"),
+        Segment("discarded", 75, 3, ""),
+        Segment("unknown", 78, 22, "44"),
+    ) == segments({"accepted_unchanged": 150, "edited": 0, "discarded": 6, "unknown": 44})
+
+
+def test_a_mark_stands_at_its_share_within_its_interval():
+    # Wilson's interval of 8 of 10.
+    assert Mark(at=80, low=49.02, high=94.33) == mark(Share(8, 10))
+    assert mark(Share(0, 0)) is None
+
+
+@pytest.mark.parametrize(
+    ("cell", "lines", "text"),
+    [
+        ("any text", ("any text",), "any text"),
+        (Share(8, 10), ("80.0 %", "8 of 10", "49.0 to 94.3"), "8 of 10 · 80.0 % (49.0 to 94.3)"),
+        (Share(1000, 2000), ("50.0 %", "1,000 of 2,000", "47.8 to 52.2"), "1,000 of 2,000 · 50.0 % (47.8 to 52.2)"),
+        (Share(0, 0), ("–",), "–"),
+        (Difference(Share(8, 10), Share(8, 10)), ("0.0", "−34.1 to +34.1"), "0.0 (−34.1 to +34.1)"),
+        (Difference(Share(8, 10), Share(0, 0)), ("–",), "–"),
+    ],
+)
+def test_a_figure_says_how_sure_it_is(cell, lines, text):
+    assert lines == lines_of(cell)
+    assert text == cell_text(cell)
 
 
 def test_an_empty_readout_is_a_page_without_pictures():
     empty = Page(as_html(readout([])))
-    assert (0, 0) == (empty.tags.count("svg"), empty.tags.count("table"))
-
-
-def browse(directory, *arguments):
-    """Run Chromium, which has to be there, and return what it prints."""
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.fail("Chromium is not installed; on Debian: apt-get install chromium", pytrace=False)
-    quiet = ["quic", "background-networking", "component-update", "sync"]
-    done = subprocess.run(
-        [
-            browser,
-            *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"),
-            *(f"--disable-{name}" for name in quiet),
-            f"--user-data-dir={directory}/profile",
-            *arguments,
-        ],
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
-    assert 0 == done.returncode, done.stderr.decode(errors="replace")[-2000:]
-    return done.stdout.decode("utf-8")
-
-
-def test_a_browser_draws_every_value_in_its_colour(file, tmp_path):
-    import matplotlib.image
-
-    browse(tmp_path, "--window-size=1300,5000", f"--screenshot={tmp_path}/page.png", file.as_uri())
-    pixels = matplotlib.image.imread(tmp_path / "page.png")[:, :, :3]
-    assert (5000, 1300) == pixels.shape[:2]
-    for color in ("0072B2", "E69F00", "009E73", "F0E442", "D55E00", "DDDDDD"):
-        wanted = [int(color[place : place + 2], 16) / 255 for place in (0, 2, 4)]
-        seen = int((abs(pixels - wanted) < 0.02).all(axis=2).sum())
-        assert seen > 500, color
-
-
-def test_a_browser_reads_the_names_as_text(file, tmp_path):
-    seen = Page(browse(tmp_path, "--dump-dom", file.as_uri()))
-    assert (5, 6) == (seen.tags.count("svg"), seen.tags.count("table"))
-    assert "script" not in seen.tags
-    assert {*NAMES} <= {*seen.names}
-
-
-def test_a_browser_prints_the_page(file, tmp_path):
-    browse(tmp_path, f"--print-to-pdf={tmp_path}/page.pdf", file.as_uri())
-    assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
+    assert (0, 0) == (empty.tags.count("figure"), empty.tags.count("table"))
 
 
 def test_each_line_of_a_markdown_table_has_the_cells_of_its_head():
     widths = [len(re.findall(r"(?<!\\)\|", line)) for line in as_markdown(WORLD, 200).splitlines() if line[:1] == "|"]
-    assert {3, 6, 9, 10, 11} >= {*widths}
+    assert {3, 5, 6, 7, 9, 11} == {*widths}
     assert "\n# no heading" not in as_markdown(WORLD, 200)
 
 

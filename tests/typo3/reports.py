@@ -1,0 +1,74 @@
+"""Readouts made by hand, without a database, for the tests of what people and programs get of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
+
+from airflow_provider_nrllm.edits.meanings import Meaning
+from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
+from airflow_provider_nrllm.readout.counts import (
+    Day,
+    EditedRuns,
+    Explicit,
+    Group,
+    Observed,
+    RangeOf,
+    Readout,
+    Usage,
+    in_order,
+)
+from airflow_provider_nrllm.readout.groups import Dimension, Kind, Label
+from tests.typo3.readouts import CRAB, DAY, FORMULA, LONG, MARCH, QUOTES, ROCKET, SCRIPT
+
+HEADING = "$x^2$ &amp; _a_\n# no heading"
+#: Names that are hard to write.
+NAMES = [QUOTES, SCRIPT, ROCKET, CRAB, LONG, FORMULA, HEADING]
+
+
+def explicit(helpful: int = 0, not_helpful: int = 0) -> Explicit:
+    """Return counts of ratings."""
+    return Explicit(dict(zip(ExplicitOutcome, (helpful, not_helpful), strict=True)))
+
+
+def observed(accepted: int = 0, edited: int = 0, discarded: int = 0, unknown: int = 0) -> Observed:
+    """Return counts of observed outcomes."""
+    return Observed(dict(zip(ObservedOutcome, (accepted, edited, discarded, unknown), strict=True)))
+
+
+def group(
+    label: str | Label,
+    rated: Sequence[int] = (),
+    became: Sequence[int] = (),
+    usage: Usage = Usage(),  # noqa: B008
+    edited: EditedRuns | None = None,
+) -> Group:
+    """Return a group of one dimension; a text is its name."""
+    label = Label(Kind.NAMED, label) if isinstance(label, str) else label
+    return Group((label,), explicit(*rated), observed(*became), usage, edited)
+
+
+def readout(groups: Iterable[Group], days: Iterable[Day] = (), audited: bool = False) -> Readout:
+    """Return a readout of March 2026 by served model."""
+    by_model = (Dimension.SERVED_MODEL,)
+    return Readout(MARCH, MARCH + 30 * DAY, RangeOf.OUTCOME, by_model, in_order(groups), tuple(days), 0, audited)
+
+
+EDITED = EditedRuns({Meaning.RUN_TEXT: 6, Meaning.RELEASE: 3, Meaning.NO_CHANGE: 2, Meaning.CANNOT_BE_TOLD: 1})
+
+#: All there can be in a readout: each kind of group, groups without a source, names that are hard to write.
+WORLD = readout(
+    [
+        group("model-a", (40, 12), (80, 12, 9, 12), Usage(150, 0.5, 100, 60_000, 150), EDITED),
+        *(group(name, (number, 7 - number), (3, number, 2, 1), Usage(12)) for number, name in enumerate(NAMES)),
+        group("only unknown", (), (0, 0, 0, 5)),
+        group("only rated", (0, 1), ()),
+        group(Label(Kind.SEVERAL), (5, 5), (5, 5, 5, 5)),
+        group(Label(Kind.NO_TELEMETRY), (9, 1), (5, 5, 5, 5)),
+    ],
+    [
+        Day(date(2026, 3, 1) + timedelta(days=n), explicit(n % 4, n % 3), observed(n % 5, n % 3, n % 2, 1))
+        for n in (0, 1, 2, 5, 6, 7, 20, 28)
+    ],
+    audited=True,
+)
