@@ -129,6 +129,16 @@ def test_runs_that_end_long_after_their_last_write_are_answered_page_by_page_whe
     assert outcome_rows(site.engine) == accepted(world(late))
 
 
+@pytest.mark.parametrize("start", [None, START])
+def test_a_uuid_is_on_one_page_only_also_if_nobody_records_in_between(site, start):
+    """Runs that share a uuid wrote and ended at different times, so that they are found on different pages."""
+    shared = [run(number, at=START + number * DAY, uuid=f"shared-{number % 2}") for number in range(1, 7)]
+    late = [run(number, at=START - 20 * DAY + number, uuid="late", finished_at=START + number) for number in (7, 8)]
+    load_case(site.engine, world([*shared, *late]))
+    pages = NrLlmHook(site.conn_id).pages(start, START + 30 * DAY, window=7 * DAY, page_size=1)
+    assert ["late", "shared-0", "shared-1"] == sorted(run.uuid for page in pages for run in page.runs)
+
+
 def test_a_uuid_that_differs_in_case_is_another_run(site):
     case = world([run(1, uuid="abc"), run(2, uuid="ABC"), run(3, uuid="abc ")])
     load_case(site.engine, case)

@@ -61,9 +61,9 @@ def written_tables(engine):
     return written
 
 
-def derive(site):
+def derive(site, **arguments):
     with time_machine.travel(TYPO3["now"], tick=False):
-        return NrLlmDeriveOutcomesOperator(task_id="derive", nrllm_conn_id=site.conn_id).execute({})
+        return NrLlmDeriveOutcomesOperator(task_id="derive", nrllm_conn_id=site.conn_id, **arguments).execute({})
 
 
 def test_the_documented_user_derives_all_outcomes(restricted):
@@ -118,3 +118,13 @@ def test_outcomes_that_may_not_be_inserted_are_an_error_that_names_the_grant(res
     )
     with pytest.raises(NrLlmPrivilegeError, match=r"GRANT .* ON tx_nrllm_call_outcome"):
         derive(restricted)
+
+
+def test_users_that_are_machines_need_the_grants_that_are_documented_for_them(restricted):
+    with pytest.raises(NrLlmPrivilegeError, match=r"GRANT SELECT .*ON (sys_history|be_users)"):
+        derive(restricted, machine_users=["_cli_"])
+    block = re.search(r"## Users that are machines\n.*?```sql\n(.*?)```", PAGE, re.DOTALL)[1]
+    grants = block if restricted.name == "mariadb" else block.replace("typo3.", "")
+    run_as_admin(restricted, *filter(None, map(str.strip, grants.split(";"))))
+    derive(restricted, machine_users=["_cli_"])
+    assert sorted(TYPO3["expect"].items()) == outcome_rows(restricted.engine)

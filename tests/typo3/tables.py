@@ -200,6 +200,13 @@ telemetry = _table(
     {"parent": ("pid",), "correlation": ("correlation_id",), "crdate": ("crdate",)},
 )
 
+#: Who uses TYPO3's backend, of which the command line and importers are users too.
+backend_user = _table(
+    "be_users",
+    [_uid(), _unsigned("pid"), _unsigned("tstamp"), _small("deleted"), _string("username", 50), _string("email", 255)],
+    {"parent": ("pid", "deleted")},
+)
+
 pages = _table(
     "pages",
     [

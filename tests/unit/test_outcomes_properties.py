@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_nrllm.outcomes.evidence import LIVE, MISSING, Evidence, HistoryRow, Record, Write
@@ -18,6 +18,7 @@ from airflow_provider_nrllm.outcomes.rules import (
     outcome_of_write,
     settled_at,
 )
+from tests.typo3 import model
 
 DAY = 86400
 WINDOW = DAY
@@ -106,3 +107,11 @@ def test_every_run_falls_into_exactly_one_of_any_partitions_that_tile_the_time_l
     settled = settled_at(runs, [Write(at, 1, 1, None) for at in ats], WINDOW)
     ends = [float("-inf"), *sorted(cuts), float("inf")]
     assert sum(start <= settled < end for start, end in pairwise(ends)) == 1
+
+
+@settings(max_examples=2000)
+@given(histories(), events, records, st.integers(CLOSE, LATE + DAY))
+def test_the_answer_is_that_of_the_rules_as_they_are_worded(rows, wrote, record, now):
+    model_rows = [model.Row(row.uid, row.stamp, row.action, row.workspace, row.by_editor) for row in rows]
+    state = model.State(record.present, record.end is not None, record.end)
+    assert model.outcome(AT, model_rows, wrote, state, window=WINDOW, now=now) == ask(rows, wrote, record, now)
