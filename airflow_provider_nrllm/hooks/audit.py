@@ -16,7 +16,7 @@ from airflow_provider_nrllm.edits.field_names import FIELD_NAMES_TABLE, read_fie
 from airflow_provider_nrllm.edits.meanings import IgnoredFields, Meaning, meaning_of_aftermath, strongest
 from airflow_provider_nrllm.outcomes.reading import EvidenceReader, runs_with_writes
 from airflow_provider_nrllm.readout.counts import EditedRuns, RangeOf
-from airflow_provider_nrllm.readout.groups import Dimension, Key
+from airflow_provider_nrllm.readout.groups import Dimension, GroupKey
 from airflow_provider_nrllm.readout.reading import keys_of
 from airflow_provider_nrllm.readout.statements import ReadoutStatements
 
@@ -65,7 +65,7 @@ class NrLlmEditedAuditHook(BaseHook):
         ignored: IgnoredFields,
         range_of: RangeOf = RangeOf.OUTCOME,
         page_size: int = 500,
-    ) -> dict[Key, EditedRuns]:
+    ) -> dict[GroupKey, EditedRuns]:
         """
         Return the edited runs of each group, by what their edits are to the text that the runs wrote.
 
@@ -80,7 +80,7 @@ class NrLlmEditedAuditHook(BaseHook):
         :param range_of: whose time is in the range: the outcome's, or the run's
         :param page_size: the most runs on a page
         """
-        counts: dict[Key, Counter[Meaning]] = {}
+        counts: dict[GroupKey, Counter[Meaning]] = {}
         pages = self.meanings(
             start, end, grouping=grouping, window=window, ignored=ignored, range_of=range_of, page_size=page_size
         )
@@ -99,7 +99,7 @@ class NrLlmEditedAuditHook(BaseHook):
         ignored: IgnoredFields,
         range_of: RangeOf = RangeOf.OUTCOME,
         page_size: int = 500,
-    ) -> Iterator[dict[str, tuple[Key, Meaning]]]:
+    ) -> Iterator[dict[str, tuple[GroupKey, Meaning]]]:
         """
         Yield, page by page, the group and the meaning of each run answered ``edited``, by correlation id.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Any
 
@@ -13,17 +13,20 @@ from sqlalchemy.engine import Connection
 from airflow_provider_nrllm.database.site import SiteDatabase
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
 from airflow_provider_nrllm.readout.counts import (
-    Day,
     Explicit,
     Group,
     Observed,
+    Period,
     RangeOf,
     Readout,
     Usage,
     in_order,
+    pooled,
+    together,
 )
-from airflow_provider_nrllm.readout.groups import Dimension, Key
-from airflow_provider_nrllm.readout.reading import key_of
+from airflow_provider_nrllm.readout.groups import Dimension, GroupKey
+from airflow_provider_nrllm.readout.periods import PeriodWidth
+from airflow_provider_nrllm.readout.reading import key_of, text_of
 from airflow_provider_nrllm.readout.statements import VALUES, ReadoutStatements
 from airflow_provider_nrllm.readout.telemetry import READOUT_TABLES
 
@@ -66,8 +69,8 @@ class NrLlmReadoutHook(BaseHook):
         """
         Count the outcomes of a range of time.
 
-        At most four statements in one snapshot, whatever the number of outcomes; a row a group and a row a
-        day come out of the database, never a row an outcome. A correlation id counts once in a source
+        At most four statements in one snapshot, whatever the number of outcomes; a row a group and period comes
+        out of the database, never a row an outcome. A correlation id counts once in a source
         (ADR-176); if its calls name several models, under "several", and without calls, under "no telemetry".
 
         :param start: the first second of the range, None for an open one
@@ -78,29 +81,45 @@ class NrLlmReadoutHook(BaseHook):
         """
         with self.database.snapshot() as connection:
             statements = ReadoutStatements(connection.dialect.name, start, end, range_of, tuple(grouping))
+            first = start if start is not None else _first_time(connection, statements, end)
+            width = PeriodWidth.of_range(first, end)
             usage = dict(_usage(connection, statements))
+            periods = _periods(connection, statements, width)
             groups = in_order(
-                Group(key, explicit, observed, usage.get(key, Usage()))
-                for key, explicit, observed in _groups(connection, statements)
+                Group(key, *pooled(own), usage.get(key, Usage()), periods=own) for key, own in periods.items()
             )
-            days = tuple(_days(connection, statements))
             without_run = 0
             if range_of is RangeOf.RUN:
                 without_run = int(connection.execute(statements.ratings_without_run()).scalar_one())
-        return Readout(start, end, range_of, tuple(grouping), groups, days, without_run)
+        return Readout(
+            start, end, range_of, tuple(grouping), groups, together(periods.values()), without_run, width=width
+        )
 
 
-def _groups(connection: Connection, statements: ReadoutStatements) -> Iterator[tuple[Key, Explicit, Observed]]:
-    for row in connection.execute(statements.outcomes_by_group()):
-        yield key_of(row[: -len(VALUES)]), *_sources(row[-len(VALUES) :])
+def _first_time(connection: Connection, statements: ReadoutStatements, end: int) -> int:
+    """Return when the first outcome was that counts; the end of the range where there is none."""
+    found = connection.execute(statements.first_time()).scalar()
+    return end if found is None else int(found)
 
 
-def _days(connection: Connection, statements: ReadoutStatements) -> Iterator[Day]:
-    for day, *counts in connection.execute(statements.outcomes_by_day()):
-        yield Day(datetime.fromtimestamp(int(day), UTC).date(), *_sources(counts))
+def _periods(
+    connection: Connection, statements: ReadoutStatements, width: PeriodWidth
+) -> dict[GroupKey, tuple[Period, ...]]:
+    """Return the outcomes of each group over time, in order."""
+    found: dict[GroupKey, list[Period]] = {}
+    for row in connection.execute(statements.outcomes_over_time(width)):
+        *labels, period = row[: -len(VALUES)]
+        found.setdefault(key_of(labels), []).append(Period(_first_day(period), *_sources(row[-len(VALUES) :])))
+    return {key: tuple(sorted(periods, key=lambda period: period.first)) for key, periods in found.items()}
 
 
-def _usage(connection: Connection, statements: ReadoutStatements) -> Iterator[tuple[Key, Usage]]:
+def _first_day(period: Any) -> date:
+    """Return the first day of a period as the statement tells it: by a Unix time, a month as ``2026-03``."""
+    told = text_of(period)
+    return date.fromisoformat(f"{told}-01") if "-" in told[1:] else datetime.fromtimestamp(int(period), UTC).date()
+
+
+def _usage(connection: Connection, statements: ReadoutStatements) -> Iterator[tuple[GroupKey, Usage]]:
     for *labels, calls, cost, cost_known, latency, latency_known in connection.execute(statements.usage_by_group()):
         yield (
             key_of(labels),

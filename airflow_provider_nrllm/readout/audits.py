@@ -18,7 +18,7 @@ from airflow_provider_nrllm.readout.counts import (
     range_in_words,
 )
 from airflow_provider_nrllm.readout.exports import NO_RECOMMENDATION, edited_json, key_json, range_json
-from airflow_provider_nrllm.readout.groups import Dimension, Key
+from airflow_provider_nrllm.readout.groups import Dimension, GroupKey
 from airflow_provider_nrllm.readout.markdown import table_lines
 from airflow_provider_nrllm.readout.tables import by_words, edited_table
 
@@ -39,7 +39,7 @@ class Audit:
     end: int
     range_of: RangeOf
     grouping: tuple[Dimension, ...]
-    edited: Mapping[Key, EditedRuns]
+    edited: Mapping[GroupKey, EditedRuns]
 
     @property
     def in_all(self) -> EditedRuns:

@@ -6,7 +6,8 @@ A correlation id counts once in a source, however many calls it made. No figure 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from enum import StrEnum
@@ -14,8 +15,9 @@ from typing import Never
 
 from airflow_provider_nrllm.edits.meanings import Meaning
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
-from airflow_provider_nrllm.readout.groups import Dimension, Key, Kind
-from airflow_provider_nrllm.readout.shares import Difference, Share
+from airflow_provider_nrllm.readout.groups import Dimension, GroupKey, Kind
+from airflow_provider_nrllm.readout.periods import PeriodWidth, Point
+from airflow_provider_nrllm.readout.shares import Share
 
 
 class RangeOf(StrEnum):
@@ -119,32 +121,46 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Period:
+    """
+    The outcomes of one day, week or month.
+
+    :param first: its first day, UTC
+    """
+
+    first: date
+    explicit: Explicit
+    observed: Observed
+
+    def share(self, value: ExplicitOutcome | ObservedOutcome) -> Share:
+        """Return the share of a value in its own source."""
+        return self.explicit.share(value) if isinstance(value, ExplicitOutcome) else self.observed.share(value)
+
+
+@dataclass(frozen=True, slots=True)
 class Group:
     """
     The correlation ids of one group, and what became of them.
 
     :param edited: what the edits of its ``edited`` runs are to the run's text, where that was asked for
+    :param periods: its outcomes over time: those periods that have any, in order
     """
 
-    key: Key
+    key: GroupKey
     explicit: Explicit
     observed: Observed
     usage: Usage = field(default_factory=Usage)
     edited: EditedRuns | None = None
+    periods: tuple[Period, ...] = ()
 
     @property
     def named(self) -> bool:
         """Whether it stands for one value of each dimension, and can be compared with another."""
         return all(label.kind is Kind.NAMED for label in self.key)
 
-
-@dataclass(frozen=True, slots=True)
-class Day:
-    """The outcomes of one day, UTC."""
-
-    day: date
-    explicit: Explicit
-    observed: Observed
+    def over_time(self, value: ExplicitOutcome | ObservedOutcome) -> tuple[Point, ...]:
+        """Return the share of a value in its own source, period by period; without a case there is no point."""
+        return over_time(self.periods, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +173,10 @@ class Readout:
     :param range_of: whose time is in the range
     :param grouping: by what it is grouped
     :param groups: as :func:`in_order` has them
-    :param days: those with any outcome, in order
+    :param periods: all groups together over time: those periods that have any outcome, in order
     :param without_run: ratings that fall in no range of the run's time, since they have no run
     :param audited: whether it was asked what the edits are to the run's text
+    :param width: how long a period is
     """
 
     start: int | None
@@ -167,9 +184,10 @@ class Readout:
     range_of: RangeOf
     grouping: tuple[Dimension, ...]
     groups: tuple[Group, ...]
-    days: tuple[Day, ...]
+    periods: tuple[Period, ...]
     without_run: int = 0
     audited: bool = False
+    width: PeriodWidth = PeriodWidth.DAY
 
     @property
     def in_words(self) -> str:
@@ -188,58 +206,33 @@ def utc(second: int) -> str:
     return datetime.fromtimestamp(second, UTC).isoformat().replace("+00:00", "Z")
 
 
+def over_time(periods: Iterable[Period], value: ExplicitOutcome | ObservedOutcome) -> tuple[Point, ...]:
+    """Return the share of a value in its own source, period by period; without a case there is no point."""
+    points = (Point(period.first, period.share(value)) for period in periods)
+    return tuple(point for point in points if point.share.of)
+
+
+def pooled(periods: Iterable[Period]) -> tuple[Explicit, Observed]:
+    """Return the counts of all periods together, the two sources apart."""
+    explicit, observed = Counter[ExplicitOutcome](), Counter[ObservedOutcome]()
+    for period in periods:
+        explicit.update(period.explicit.counts)
+        observed.update(period.observed.counts)
+    return (
+        Explicit({value: explicit[value] for value in ExplicitOutcome}),
+        Observed({value: observed[value] for value in ObservedOutcome}),
+    )
+
+
+def together(groups: Iterable[Iterable[Period]]) -> tuple[Period, ...]:
+    """Return all groups together over time, in order."""
+    by_first: dict[date, list[Period]] = {}
+    for periods in groups:
+        for period in periods:
+            by_first.setdefault(period.first, []).append(period)
+    return tuple(Period(first, *pooled(by_first[first])) for first in sorted(by_first))
+
+
 def in_order(groups: Iterable[Group], size: Callable[[Group], int] = lambda g: g.observed.total) -> tuple[Group, ...]:
     """Return the groups by observed runs, then by ratings, the most first; those that are no single name last."""
     return tuple(sorted(groups, key=lambda g: (not g.named, -size(g), -g.explicit.total, [*map(tuple, g.key)])))
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """One group beside the reference: for each value, by how much its share is above the reference's."""
-
-    group: Group
-    differences: Mapping[str, Difference]
-
-
-@dataclass(frozen=True, slots=True)
-class Comparisons:
-    """All groups of one source beside its reference: the group with the most cases of that source."""
-
-    reference: Group
-    rows: tuple[Comparison, ...]
-
-    def among(self, groups: Sequence[Group]) -> Comparisons:
-        """Return only the rows of some groups; the reference stays."""
-        shown = {group.key for group in groups}
-        return Comparisons(self.reference, tuple(row for row in self.rows if row.group.key in shown))
-
-
-def explicit_comparisons(groups: Sequence[Group]) -> Comparisons | None:
-    """Return the named, rated groups beside the one with the most ratings; None for fewer than two."""
-    values = {str(ExplicitOutcome.HELPFUL): lambda g: g.explicit.share(ExplicitOutcome.HELPFUL)}
-    return _comparisons([g for g in groups if g.explicit.total], lambda g: g.explicit.total, values)
-
-
-def observed_comparisons(groups: Sequence[Group]) -> Comparisons | None:
-    """Return the named, observed groups beside the one with the most observed runs; None for fewer than two."""
-
-    def share_of(value: ObservedOutcome) -> Callable[[Group], Share]:
-        return lambda group: group.observed.share(value)
-
-    values = {str(value): share_of(value) for value in ObservedOutcome}
-    return _comparisons([g for g in groups if g.observed.total], lambda g: g.observed.total, values)
-
-
-def _comparisons(
-    groups: Sequence[Group], size: Callable[[Group], int], shares: Mapping[str, Callable[[Group], Share]]
-) -> Comparisons | None:
-    comparable = [group for group in groups if group.named]
-    if len(comparable) < 2:
-        return None
-    reference = max(comparable, key=size)
-    rows = [
-        Comparison(group, {value: Difference(share(group), share(reference)) for value, share in shares.items()})
-        for group in comparable
-        if group is not reference
-    ]
-    return Comparisons(reference, tuple(rows))

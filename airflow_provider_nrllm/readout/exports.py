@@ -9,25 +9,25 @@ from typing import Any
 
 from airflow_provider_nrllm.edits.meanings import Meaning
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
+from airflow_provider_nrllm.readout.comparisons import Comparisons, explicit_comparisons, observed_comparisons
 from airflow_provider_nrllm.readout.counts import (
-    Comparisons,
     EditedRuns,
     Group,
+    Period,
     RangeOf,
     Readout,
     Usage,
-    explicit_comparisons,
-    observed_comparisons,
     utc,
 )
-from airflow_provider_nrllm.readout.groups import Key
+from airflow_provider_nrllm.readout.groups import GroupKey
+from airflow_provider_nrllm.readout.periods import PeriodWidth
 from airflow_provider_nrllm.readout.shares import Difference, Share
 
 #: The most groups of an XCom.
 XCOM_GROUPS = 200
 
-#: The most days of an XCom: the last ones.
-XCOM_DAYS = 366
+#: The most periods of an XCom: the last ones.
+XCOM_PERIODS = 366
 
 #: Said with every readout (ADR-176: no promotion rule).
 NO_RECOMMENDATION = (
@@ -41,16 +41,17 @@ def as_json(readout: Readout, limit: int | None = None) -> dict[str, Any]:
     """
     Return the readout as JSON values: text, numbers, lists, objects and null.
 
-    :param limit: the most groups, and with it the last :data:`XCOM_DAYS` days; how many were left out is said
+    :param limit: the most groups, and with it no group over time and the last :data:`XCOM_PERIODS` periods; how many
+        were left out is said
     """
     groups = readout.groups if limit is None else readout.groups[:limit]
-    days = readout.days if limit is None else readout.days[-XCOM_DAYS:]
+    periods = readout.periods if limit is None else readout.periods[-XCOM_PERIODS:]
     return {
         "note": NO_RECOMMENDATION,
         "range": range_json(readout.start, readout.end, readout.range_of),
         "ratings_without_run": readout.without_run,
         "grouping": [str(dimension) for dimension in readout.grouping],
-        "groups": [_group(group) for group in groups],
+        "groups": [_group(group, over_time=limit is None) for group in groups],
         "groups_left_out": len(readout.groups) - len(groups),
         "explicit": {
             "groups": [{**key_json(g.key), **_explicit(g)} for g in groups if g.explicit.total],
@@ -60,15 +61,9 @@ def as_json(readout: Readout, limit: int | None = None) -> dict[str, Any]:
             "groups": [{**key_json(g.key), **_observed(g)} for g in groups if g.observed.total],
             "compared": _comparisons(observed_comparisons(readout.groups), groups),
         },
-        "days": [
-            {
-                "day": day.day.isoformat(),
-                "explicit": _counts(day.explicit.counts, ExplicitOutcome),
-                "observed": _counts(day.observed.counts, ObservedOutcome),
-            }
-            for day in days
-        ],
-        "days_left_out": len(readout.days) - len(days),
+        "period": str(readout.width),
+        "periods": [_period(period) for period in periods],
+        "periods_left_out": len(readout.periods) - len(periods),
     }
 
 
@@ -77,16 +72,25 @@ def range_json(start: int | None, end: int, range_of: RangeOf) -> dict[str, Any]
     return {"start": None if start is None else utc(start), "end": utc(end), "of": str(range_of)}
 
 
-def key_json(key: Key) -> dict[str, Any]:
+def key_json(key: GroupKey) -> dict[str, Any]:
     return {"group": [{"kind": str(label.kind), "name": label.name} for label in key]}
 
 
-def _group(group: Group) -> dict[str, Any]:
+def _group(group: Group, *, over_time: bool) -> dict[str, Any]:
     return {
         **key_json(group.key),
         "rated": group.explicit.total,
         "observed": group.observed.total,
         **_usage(group.usage),
+        **({"periods": [_period(period) for period in group.periods]} if over_time else {}),
+    }
+
+
+def _period(period: Period) -> dict[str, Any]:
+    return {
+        "first_day": period.first.isoformat(),
+        "explicit": _counts(period.explicit.counts, ExplicitOutcome),
+        "observed": _counts(period.observed.counts, ObservedOutcome),
     }
 
 
@@ -174,11 +178,12 @@ def as_csv(readout: Readout) -> str:
         labels = [cell for label in group.key for cell in (_cell(label.name), str(label.kind))]
         labels += [""] * (4 - len(labels))
         writer.writerows([table, *labels, *figures] for table, *figures in _csv_figures(group))
-    for day in readout.days:
-        for source, counts in (("explicit", day.explicit.counts), ("observed", day.observed.counts)):
+        writer.writerows([table, *labels, *figures] for table, *figures in _csv_over_time(group, readout.width))
+    for period in readout.periods:
+        for source, counts in (("explicit", period.explicit.counts), ("observed", period.observed.counts)):
             for value, count in counts.items():
-                row = [f"{source} per day", "", "", "", "", f"{day.day.isoformat()} {value}", "", count, "", "", ""]
-                writer.writerow(row)
+                figure = f"{period.first.isoformat()} {value}"
+                writer.writerow([f"{source} per {readout.width}", "", "", "", "", figure, "", count, "", "", ""])
     return text.getvalue()
 
 
@@ -197,6 +202,13 @@ def _csv_figures(group: Group) -> Iterator[list[Any]]:
     if group.edited is not None and group.edited.total:
         for meaning in Meaning:
             yield ["edited", str(meaning), *_csv_share(group.edited.share(meaning))]
+
+
+def _csv_over_time(group: Group, width: PeriodWidth) -> Iterator[list[Any]]:
+    for source, values in (("explicit", ExplicitOutcome), ("observed", ObservedOutcome)):
+        for value in values:
+            for point in group.over_time(value):
+                yield [f"{source} per {width}", f"{point.first.isoformat()} {value}", *_csv_share(point.share)]
 
 
 def _csv_share(share: Share) -> list[Any]:

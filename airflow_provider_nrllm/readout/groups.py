@@ -60,7 +60,7 @@ class Label(NamedTuple):
 
 
 #: One label, or two for an arm.
-Key = tuple[Label, ...]
+GroupKey = tuple[Label, ...]
 
 
 def grouping_of(group_by: str | Sequence[str]) -> tuple[Dimension, ...]:
@@ -80,7 +80,7 @@ def grouping_of(group_by: str | Sequence[str]) -> tuple[Dimension, ...]:
     return tuple(Dimension(name) for name in names)
 
 
-def label_text(key: Key, grouping: Sequence[Dimension]) -> str:
+def label_text(key: GroupKey, grouping: Sequence[Dimension]) -> str:
     """Return what a group is called, in words."""
     return " · ".join(label.text(dimension) for label, dimension in zip(key, grouping, strict=True))
 

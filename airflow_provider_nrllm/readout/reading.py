@@ -8,13 +8,13 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from airflow_provider_nrllm.readout.counts import RangeOf
-from airflow_provider_nrllm.readout.groups import Dimension, Key, Kind, Label
+from airflow_provider_nrllm.readout.groups import Dimension, GroupKey, Kind, Label
 from airflow_provider_nrllm.readout.statements import ReadoutStatements
 
 
 def keys_of(
     connection: Connection, correlation_ids: Collection[str], grouping: Sequence[Dimension]
-) -> Mapping[str, Key]:
+) -> Mapping[str, GroupKey]:
     """
     Return the group of each of the correlation ids, by one statement at most.
 
@@ -31,7 +31,7 @@ def keys_of(
     return keys
 
 
-def key_of(labels: Sequence[Any]) -> Key:
+def key_of(labels: Sequence[Any]) -> GroupKey:
     """Return a group's key from its kinds and names in turn."""
     return tuple(
         Label(Kind(text_of(kind)), text_of(name) if text_of(kind) == Kind.NAMED else "")

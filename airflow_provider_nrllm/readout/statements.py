@@ -1,5 +1,5 @@
 """
-The SQL of a readout: the database counts, and what it returns is a row a group or a row a day.
+The SQL of a readout: the database counts, and what it returns is a row a group and period.
 
 Built with SQLAlchemy Core from :mod:`airflow_provider_nrllm.readout.telemetry`.
 """
@@ -10,22 +10,21 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import LargeBinary, and_, case, cast, exists, func, literal, or_, select, true
+from sqlalchemy import LargeBinary, and_, case, cast, exists, func, literal, literal_column, or_, select, true
 from sqlalchemy.dialects import mysql
 from sqlalchemy.sql import ColumnElement, Select
 from sqlalchemy.sql.selectable import CTE, FromClause
 
 from airflow_provider_nrllm.database.tables import outcome, run
 from airflow_provider_nrllm.outcomes.partitions import DAY
-from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
+from airflow_provider_nrllm.outcomes.rules import EXPLICIT, OBSERVED, ExplicitOutcome, ObservedOutcome
 from airflow_provider_nrllm.readout.counts import RangeOf
 from airflow_provider_nrllm.readout.groups import Dimension, Kind
+from airflow_provider_nrllm.readout.periods import PeriodWidth
 from airflow_provider_nrllm.readout.telemetry import DIMENSION_COLUMNS, telemetry
 
 #: The outcome values this version knows; a newer one is skipped (ADR-176).
 VALUES = (*ExplicitOutcome, *ObservedOutcome)
-EXPLICIT = [str(value) for value in ExplicitOutcome]
-OBSERVED = [str(value) for value in ObservedOutcome]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +45,25 @@ class ReadoutStatements:
     range_of: RangeOf
     grouping: Sequence[Dimension]
 
-    def outcomes_by_group(self) -> Select[Any]:
-        """A row a group: its kinds and names, then a count for each of :data:`VALUES`."""
+    def first_time(self) -> Select[Any]:
+        """The time of the first outcome that counts, NULL for none."""
+        return select(func.min(self._counted().c.at))
+
+    def outcomes_over_time(self, width: PeriodWidth) -> Select[Any]:
+        """A row a group and period: its kinds and names, the period, then a count for each of :data:`VALUES`."""
         counted = self._counted()
         named = self._named(select(counted.c.correlation_id))
         labelled = (
-            select(counted.c.outcome, *self._labels(named))
+            select(
+                counted.c.outcome,
+                _period(self.dialect, counted.c.at, width).label("period"),
+                *self._labels(named),
+            )
             .select_from(counted.outerjoin(named, self._same_id(counted, named)))
             .cte("labelled")
         )
-        labels = self._labels_of(labelled)
-        return select(*labels, *_counts(labelled)).group_by(*labels)
+        groups = [*self._labels_of(labelled), labelled.c.period]
+        return select(*groups, *_counts(labelled)).group_by(*groups)
 
     def usage_by_group(self) -> Select[Any]:
         """A row a group with telemetry: its kinds and names, calls, cost, of how many known, latency, the same."""
@@ -67,12 +74,6 @@ class ReadoutStatements:
         labelled = select(*self._labels(named), *(named.c[name] for name in USAGE)).where(has_outcome).cte("labelled")
         labels = self._labels_of(labelled)
         return select(*labels, *(func.sum(labelled.c[name]) for name in USAGE)).group_by(*labels)
-
-    def outcomes_by_day(self) -> Select[Any]:
-        """A row a day (UTC): its first second, then a count for each of :data:`VALUES`."""
-        counted = self._counted()
-        days = select((counted.c.at - counted.c.at % DAY).label("day"), counted.c.outcome).cte("days")
-        return select(days.c.day, *_counts(days)).group_by(days.c.day).order_by(days.c.day)
 
     def ratings_without_run(self) -> Select[Any]:
         """How many correlation ids, of any time, have a rating and no run."""
@@ -215,6 +216,24 @@ def _equal(dialect: str, left: ColumnElement[Any], right: ColumnElement[Any]) ->
     """Compare two correlation ids to the letter, with the plain comparison for the index."""
     same = left == right
     return and_(same, exact(dialect, left) == exact(dialect, right)) if dialect == "mysql" else same
+
+
+#: The first Monday is four days after the epoch.
+_TO_MONDAY = 3 * DAY
+
+
+def _period(dialect: str, at: ColumnElement[Any], width: PeriodWidth) -> ColumnElement[Any]:
+    """Return the day (UTC) that tells a time's period: its first one as a Unix time, of a month ``2026-03``."""
+    if width is PeriodWidth.DAY:
+        return at - at % DAY
+    if width is PeriodWidth.WEEK:
+        return at - (at + _TO_MONDAY) % (7 * DAY)
+    if dialect == "postgresql":
+        return func.to_char(func.timezone("UTC", func.to_timestamp(at)), "YYYY-MM")
+    if dialect == "sqlite":
+        return func.strftime("%Y-%m", at, "unixepoch")
+    # Not FROM_UNIXTIME, which knows the session's time zone.
+    return func.date_format(func.timestampadd(literal_column("SECOND"), at, "1970-01-01"), "%Y-%m")
 
 
 def _counts(table: FromClause) -> list[ColumnElement[Any]]:

@@ -7,13 +7,8 @@ from typing import NamedTuple
 
 from airflow_provider_nrllm.edits.meanings import Meaning
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
-from airflow_provider_nrllm.readout.counts import (
-    Comparisons,
-    Group,
-    Readout,
-    explicit_comparisons,
-    observed_comparisons,
-)
+from airflow_provider_nrllm.readout.comparisons import Comparisons, explicit_comparisons, observed_comparisons
+from airflow_provider_nrllm.readout.counts import Group, Readout
 from airflow_provider_nrllm.readout.groups import Dimension, label_text
 from airflow_provider_nrllm.readout.shares import Difference, Share
 

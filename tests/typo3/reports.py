@@ -8,11 +8,11 @@ from datetime import date, timedelta
 from airflow_provider_nrllm.edits.meanings import Meaning
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
 from airflow_provider_nrllm.readout.counts import (
-    Day,
     EditedRuns,
     Explicit,
     Group,
     Observed,
+    Period,
     RangeOf,
     Readout,
     Usage,
@@ -48,10 +48,10 @@ def group(
     return Group((label,), explicit(*rated), observed(*became), usage, edited)
 
 
-def readout(groups: Iterable[Group], days: Iterable[Day] = (), audited: bool = False) -> Readout:
+def readout(groups: Iterable[Group], periods: Iterable[Period] = (), audited: bool = False) -> Readout:
     """Return a readout of March 2026 by served model."""
     by_model = (Dimension.SERVED_MODEL,)
-    return Readout(MARCH, MARCH + 30 * DAY, RangeOf.OUTCOME, by_model, in_order(groups), tuple(days), 0, audited)
+    return Readout(MARCH, MARCH + 30 * DAY, RangeOf.OUTCOME, by_model, in_order(groups), tuple(periods), 0, audited)
 
 
 EDITED = EditedRuns({Meaning.RUN_TEXT: 6, Meaning.RELEASE: 3, Meaning.NO_CHANGE: 2, Meaning.CANNOT_BE_TOLD: 1})
@@ -67,7 +67,7 @@ WORLD = readout(
         group(Label(Kind.NO_TELEMETRY), (9, 1), (5, 5, 5, 5)),
     ],
     [
-        Day(date(2026, 3, 1) + timedelta(days=n), explicit(n % 4, n % 3), observed(n % 5, n % 3, n % 2, 1))
+        Period(date(2026, 3, 1) + timedelta(days=n), explicit(n % 4, n % 3), observed(n % 5, n % 3, n % 2, 1))
         for n in (0, 1, 2, 5, 6, 7, 20, 28)
     ],
     audited=True,

@@ -11,7 +11,8 @@ from html.parser import HTMLParser
 import pytest
 
 from airflow_provider_nrllm.outcomes.rules import ObservedOutcome
-from airflow_provider_nrllm.readout.counts import explicit_comparisons, in_order, observed_comparisons
+from airflow_provider_nrllm.readout.comparisons import explicit_comparisons, observed_comparisons
+from airflow_provider_nrllm.readout.counts import in_order
 from airflow_provider_nrllm.readout.exports import as_csv, as_json
 from airflow_provider_nrllm.readout.groups import Kind, Label, grouping_of, label_text
 from airflow_provider_nrllm.readout.markdown import as_markdown, code
@@ -181,7 +182,7 @@ def test_markdown_says_how_many_groups_it_leaves_out():
 def test_json_is_plain_and_says_what_it_leaves_out():
     figures = as_json(WORLD, 3)
     assert figures == json.loads(json.dumps(figures, allow_nan=False))
-    assert (3, 9, 0) == (len(figures["groups"]), figures["groups_left_out"], figures["days_left_out"])
+    assert (3, 9, 0) == (len(figures["groups"]), figures["groups_left_out"], figures["periods_left_out"])
 
 
 def test_json_tells_what_edits_are_to_run_text():
