@@ -1,4 +1,4 @@
-"""NrLlmPurgeGuardOperator: no purge takes what is not answered yet."""
+"""NrLlmPurgeGuardOperator and NrLlmPurgeOperator: purge what has an outcome, and nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipExc
 
 from airflow_provider_nrllm.exceptions import NrLlmCommandError, NrLlmSettingError, NrLlmUnansweredError
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
-from airflow_provider_nrllm.operators.arguments import is_template
+from airflow_provider_nrllm.operators.arguments import checked_machine_users, is_template
 from airflow_provider_nrllm.outcomes.partitions import DAY, window_seconds
 from airflow_provider_nrllm.purge.reading import PurgeReader
 from airflow_provider_nrllm.purge.rules import AtRisk, Category, OnUnanswered, retention_days, settings_to_mend
@@ -24,15 +24,17 @@ from airflow_provider_nrllm.purge.rules import AtRisk, Category, OnUnanswered, r
 
 class NrLlmPurgeGuardOperator(BaseOperator):
     """
-    Hold a purge back as long as it would take runs that are not answered yet.
+    Hold a purge back while it would delete runs that have no outcome yet.
 
     Looks at the runs that ``nrllm:privacy:purge`` would delete now, and finds those that have a write and no
-    observed outcome. Reads only, and is safe to repeat. With nothing at risk it passes. Also warns of settings
-    that can only lead to ``unknown``. Rules: ADR-176, ADR-185.
+    observed outcome, and those that changed a record of a run that has none yet: without their events, what they
+    changed would count as a person's edit. Reads only, and is safe to repeat. With nothing at risk it passes. Also
+    warns of settings that can only lead to ``unknown``. Rules: ADR-176, ADR-185.
 
     Returns, and where it skips pushes as its ``return_value``, plain counts: the retention in days, the moment
     before which deleted runs were made, how many are unanswered, how many of these have settled, the date by
-    which the last of the others will (None where one goes on), and the settings to mend.
+    which the last of the others will (None if one goes on), how many runs with an outcome are needed by runs
+    without, and the settings to mend.
 
     :param nrllm_conn_id: the Airflow connection to the TYPO3 database
     :param retention: what the purge gets as ``--days``: whole days or a timedelta, at least 1 day (templated)
@@ -42,7 +44,8 @@ class NrLlmPurgeGuardOperator(BaseOperator):
     :param partition: how long a partition of the derivation's schedule is
     :param outcome_retention: what ``nrllm:telemetry:purge`` gets as ``--days``; None: the same (templated)
     :param margin: how much later than this task the purge may look at the clock
-    :raises ValueError: for a retention, window or action that cannot be, when the DAG is parsed
+    :param machine_users: those of the derivation
+    :raises ValueError: for an invalid retention, window, action or list, when the DAG is parsed
     """
 
     template_fields: Sequence[str] = ("nrllm_conn_id", "retention", "outcome_retention")
@@ -58,6 +61,7 @@ class NrLlmPurgeGuardOperator(BaseOperator):
         partition: timedelta = timedelta(days=1),
         outcome_retention: int | str | timedelta | None = None,
         margin: timedelta = timedelta(0),
+        machine_users: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -77,6 +81,7 @@ class NrLlmPurgeGuardOperator(BaseOperator):
         self.partition = partition
         self.outcome_retention = outcome_retention
         self.margin = margin
+        self.machine_users = checked_machine_users(machine_users)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """
@@ -85,17 +90,19 @@ class NrLlmPurgeGuardOperator(BaseOperator):
         :raises AirflowSkipException: where runs are at risk, with ``skip``
         :raises NrLlmUnansweredError: where runs are at risk, with ``fail``; not retried
         """
-        reader = PurgeReader(NrLlmHook(self.nrllm_conn_id).database)
+        hook = NrLlmHook(self.nrllm_conn_id, machine_users=self.machine_users)
+        reader = PurgeReader(hook.database, machine_users=self.machine_users)
         now, days = int(time.time()), _days(self.retention)
         made_before = now - days * DAY + int(self.margin.total_seconds())
         risk = reader.at_risk(made_before=made_before, window=window_seconds(self.window), now=now)
         figures: dict[str, Any] = {
             "retention_days": days,
             "made_before": _date(made_before),
-            "unanswered_runs": risk.total,
+            "unanswered_runs": risk.settled + risk.unsettled,
             "settled": risk.settled,
             "not_settled": risk.unsettled,
             "settled_by": None if risk.settles_by is None else _date(risk.settles_by),
+            "needed_by_others": risk.needed,
             "settings_to_mend": self._settings_to_mend(reader, now, days),
         }
         for sentence in figures["settings_to_mend"]:
@@ -137,17 +144,28 @@ def _days(retention: int | str | timedelta | None) -> int:
         raise NrLlmSettingError(str(error)) from error
 
 
+#: The last second that a date can tell.
+_LAST_SECOND = 253402300799
+
+
 def _date(second: int) -> str:
+    second = min(second, _LAST_SECOND)
     return datetime.fromtimestamp(second, UTC).isoformat()
 
 
 def _at_risk(risk: AtRisk, figures: dict[str, Any]) -> str:
     settles = f"the last by {figures['settled_by']}" if figures["settled_by"] else "one of them goes on"
-    waiting = f"{risk.unsettled} have not settled yet ({settles}): wait" if risk.unsettled else ""
-    ready = f"{risk.settled} have settled: derive their outcomes, also by a backfill" if risk.settled else ""
+    waiting = f"{risk.unsettled} have no outcome and have not settled yet ({settles}): wait" if risk.unsettled else ""
+    ready = f"{risk.settled} have settled and have no outcome: derive it, also by a backfill" if risk.settled else ""
+    needed = (
+        f"{risk.needed} have an outcome, but also changed a record of a run that has none yet, for which their changes "
+        "would count as a person's: answer that run first"
+        if risk.needed
+        else ""
+    )
     return (
-        f"{risk.total} runs with writes, made before {figures['made_before']}, have no observed outcome and would "
-        f"be purged: {'; '.join(filter(None, (ready, waiting)))}."
+        f"The purge would delete {risk.total} runs with writes, made before {figures['made_before']}, too early: "
+        f"{'; '.join(filter(None, (ready, waiting, needed)))}."
     )
 
 

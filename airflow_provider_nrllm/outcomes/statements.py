@@ -66,8 +66,12 @@ def is_write(dialect: str, events: FromClause = event) -> ColumnElement[bool]:
     return value_among(dialect, events.c.kind, ["tool_write"])
 
 
-def unanswered(dialect: str, lookup: Lookup) -> ColumnElement[bool]:
-    """ADR-176: an observed outcome of a value this version knows is final; ADR-185: no uuid, no answer."""
+def unanswered(dialect: str, lookup: Lookup, *, answered_instead: bool = False) -> ColumnElement[bool]:
+    """
+    ADR-176: an observed outcome of a value this version knows is final; ADR-185: no uuid, no answer.
+
+    :param answered_instead: the runs that have an outcome
+    """
     answered = select(outcome.c.uid).where(
         same_id(dialect, outcome.c.correlation_id, run.c.uuid, lookup.collation),
         value_among(dialect, outcome.c.outcome, OBSERVED),
@@ -79,7 +83,8 @@ def unanswered(dialect: str, lookup: Lookup) -> ColumnElement[bool]:
     if lookup.hinted:
         answered = answered.with_hint(outcome, f"FORCE INDEX ({CORRELATION_INDEX})", "mysql")
     # Not the bare uuid: MariaDB would begin with the index on it, which finds every run there is.
-    return and_(func.coalesce(run.c.uuid, "") != "", ~exists(answered))
+    is_answered = exists(answered)
+    return and_(func.coalesce(run.c.uuid, "") != "", is_answered if answered_instead else ~is_answered)
 
 
 def last_writes(dialect: str, after: PageKey, limit: int, *, before: int, lookup: Lookup) -> Select[Any]:
@@ -165,6 +170,20 @@ def writes_in(dialect: str, spans: Sequence[Span]) -> Select[Any]:
     return select(event.c.crdate, event.c.uid, event.c.payload).where(
         is_write(dialect),
         any_of([event.c.crdate.between(first, last) for first, last in spans], event.c.uid),
+    )
+
+
+def unanswered_writes_in(dialect: str, spans: Sequence[Span], lookup: Lookup) -> Select[Any]:
+    """All writes in the spans by runs that have no outcome yet: a row of ``at, run, payload`` for each."""
+    return (
+        select(zero_if_null(dialect, event.c.crdate), event.c.run, event.c.payload)
+        .prefix_with("STRAIGHT_JOIN", dialect="mysql")
+        .select_from(event.join(run, run.c.uid == event.c.run))
+        .where(
+            is_write(dialect),
+            any_of([event.c.crdate.between(first, last) for first, last in spans], event.c.uid),
+            unanswered(dialect, lookup),
+        )
     )
 
 

@@ -1,21 +1,25 @@
-"""Reading what a purge would take, before it does."""
+"""Reading what a purge would delete, before it does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import func, select
+from sqlalchemy.engine import Connection
 from sqlalchemy.sql import Select
 
 from airflow_provider_nrllm.database.conditions import value_among
 from airflow_provider_nrllm.database.site import SiteDatabase
 from airflow_provider_nrllm.database.tables import event, history, run
 from airflow_provider_nrllm.outcomes import statements
+from airflow_provider_nrllm.outcomes.evidence import LIVE, OWN_ROW_AGE, Evidence, HistoryRow, Target, Write, target_of
 from airflow_provider_nrllm.outcomes.lookup import Lookup, outcome_lookup
 from airflow_provider_nrllm.outcomes.pages import RunsOfUuid
 from airflow_provider_nrllm.outcomes.reading import runs_with_writes
 from airflow_provider_nrllm.outcomes.rules import ENDED
+from airflow_provider_nrllm.outcomes.spans import merged
 from airflow_provider_nrllm.outcomes.statements import PageKey
 from airflow_provider_nrllm.purge.rules import AtRisk, at_risk
 
@@ -29,36 +33,91 @@ class PurgeReader:
 
     :param database: the TYPO3 database
     :param page_size: the most runs read at once
+    :param machine_users: the names of TYPO3 users whose changes are a machine's, with or without an event
     """
 
-    def __init__(self, database: SiteDatabase, page_size: int = 1000) -> None:
+    def __init__(self, database: SiteDatabase, page_size: int = 1000, machine_users: Sequence[str] = ()) -> None:
         self.database = database
         self.page_size = page_size
+        self.machine_users = tuple(machine_users)
 
     def at_risk(self, *, made_before: int, window: int, now: int) -> AtRisk:
         """
-        Return how many runs ``nrllm:privacy:purge`` would delete that have a write and no observed outcome.
+        Return how many runs ``nrllm:privacy:purge`` would delete too early.
+
+        They have a write and no observed outcome, or their events are needed to answer such a run.
 
         :param made_before: the purge deletes ended runs made before this second
         :param window: how long a record is watched after a write, in seconds
         :param now: the moment of asking
         """
-        return at_risk(self._settled(made_before, window), now)
+        risk = at_risk(self._settled(made_before, window), now)
+        return replace(risk, needed=sum(self._needed(made_before, window)))
 
     def _settled(self, made_before: int, window: int) -> Iterator[int | None]:
-        """Yield when each of the runs settles; runs that share a uuid are one."""
+        """Yield when each of the runs without an outcome settles; runs that share a uuid are one."""
+        for _, runs in self._pages(made_before, answered=False):
+            yield from (each.settled_at(window) for each in runs)
+
+    def _needed(self, made_before: int, window: int) -> Iterator[int]:
+        """Yield, page by page, how many of the runs with an outcome others need to be answered."""
+        with self.database.snapshot() as connection:
+            lookup = outcome_lookup(connection)
+        for connection, runs in self._pages(made_before, answered=True):
+            written = [(each.uuid, write) for each in runs for write in each.writes if write.target]
+            if not written:
+                continue
+            # The writes to whose windows these belong.
+            spans = merged((write.at - window, write.at + OWN_ROW_AGE) for _, write in written)
+            query = statements.unanswered_writes_in(connection.dialect.name, spans, lookup)
+            others: dict[Target | None, list[int]] = {}
+            for at, _, payload in connection.execute(query):
+                others.setdefault(target_of(payload), []).append(at)
+            watched = [
+                (uuid, write)
+                for uuid, write in written
+                if any(write.at - window <= at <= write.at + OWN_ROW_AGE for at in others.get(write.target, ()))
+            ]
+            yield len(self._with_own_rows(connection, watched, window))
+
+    def _with_own_rows(self, connection: Connection, writes: Sequence[tuple[str, Write]], window: int) -> set[str]:
+        """Return the uuids of the writes that made rows which would count as a person's without their events."""
+        if not writes:
+            return set()
+        targets = {write.target for _, write in writes if write.target}
+        rows: dict[Target, list[HistoryRow]] = {}
+        query = statements.history_of(connection.dialect.name, targets, None, self.machine_users)
+        for table, uid, *row in connection.execute(query):
+            rows.setdefault(Target(table, uid), []).append(HistoryRow(*row))
+        found = set()
+        for uuid, write in writes:
+            times = sorted(other.at for _, other in writes if other.target == write.target)
+            own = Evidence(rows.get(write.target, ()) if write.target else (), times, LIVE).own_rows(write.at, window)
+            if any(row.by_editor for row in own):
+                found.add(uuid)
+        return found
+
+    def _pages(self, made_before: int, *, answered: bool) -> Iterator[tuple[Connection, list[RunsOfUuid]]]:
+        """Yield the runs that the purge would delete, in pages, each in the snapshot that is yielded with it."""
         key: PageKey | None = (0, 0)
         with self.database.snapshot() as connection:
             lookup = outcome_lookup(connection)
         while key is not None:
             with self.database.snapshot() as connection:
-                query = deletable(connection.dialect.name, key, self.page_size, made_before=made_before, lookup=lookup)
+                query = deletable(
+                    connection.dialect.name,
+                    key,
+                    self.page_size,
+                    made_before=made_before,
+                    lookup=lookup,
+                    answered=answered,
+                )
                 rows = connection.execute(query).fetchall()
                 key = (rows[-1][0], rows[-1][1]) if len(rows) == self.page_size else None
+                of_page = {uid for _, uid, _ in rows}
                 found = runs_with_writes(connection, {uuid for _, _, uuid in rows})
-            of_page = {uid for _, uid, _ in rows}
-            # Several runs may share a uuid: it counts on the page that holds the last of them.
-            yield from (runs.settled_at(window) for runs in found if last_deletable(runs, made_before) in of_page)
+                # Several runs may share a uuid: it counts on the page that holds the last of them.
+                yield connection, [runs for runs in found if last_deletable(runs, made_before) in of_page]
 
     def oldest_history(self) -> int | None:
         """
@@ -74,13 +133,16 @@ class PurgeReader:
         return None if stamp is None else int(stamp)
 
 
-def deletable(dialect: str, after: PageKey, limit: int, *, made_before: int, lookup: Lookup) -> Select[Any]:
+def deletable(
+    dialect: str, after: PageKey, limit: int, *, made_before: int, lookup: Lookup, answered: bool = False
+) -> Select[Any]:
     """
     Runs that the purge would delete, with a write and without an outcome: a row of ``crdate, uid, uuid`` each.
 
     :param after: where the page begins
     :param made_before: the purge deletes runs that have ended and were made before this
     :param lookup: how outcomes are to be found
+    :param answered: those with an outcome instead
     """
     # Not EXISTS: MariaDB would turn it round and begin with all events.
     writes = (
@@ -95,7 +157,7 @@ def deletable(dialect: str, after: PageKey, limit: int, *, made_before: int, loo
             run.c.crdate < made_before,
             value_among(dialect, run.c.status, sorted(ENDED)),
             statements.later_than(run.c.crdate, run.c.uid, after),
-            statements.unanswered(dialect, lookup),
+            statements.unanswered(dialect, lookup, answered_instead=answered),
             writes > 0,
         )
         .order_by(run.c.crdate, run.c.uid)

@@ -53,7 +53,7 @@ def retention_days(retention: int | str | timedelta) -> int:
 @dataclass(frozen=True, slots=True)
 class AtRisk:
     """
-    How many runs a purge would delete that have a write and no observed outcome.
+    How many runs a purge would delete that have a write and no observed outcome, or that are needed by such a run.
 
     Runs that share a uuid are one, as they are answered as one (ADR-185). Runs without a uuid are not counted:
     they are never answered.
@@ -62,16 +62,19 @@ class AtRisk:
     :param unsettled: those of which a write is still watched, or a run with the same uuid goes on
     :param settles_by: when the last of the unsettled settles; None where there is none, or where a run goes
         on, which may take any time
+    :param needed: runs that have an outcome, and also changed a record of a run that has none yet: without their
+        events, what they changed would count as a person's edit
     """
 
     settled: int = 0
     unsettled: int = 0
     settles_by: int | None = None
+    needed: int = 0
 
     @property
     def total(self) -> int:
-        """How many would be lost."""
-        return self.settled + self.unsettled
+        """How many runs the purge would delete too early."""
+        return self.settled + self.unsettled + self.needed
 
 
 def at_risk(settled: Iterable[int | None], now: int) -> AtRisk:

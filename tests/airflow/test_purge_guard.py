@@ -1,5 +1,6 @@
 """The guard in front of a purge, on every engine: runs at the edges, and what it does about them."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,7 +14,7 @@ from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperato
 from airflow_provider_nrllm.operators.purge import NrLlmPurgeGuardOperator
 from airflow_provider_nrllm.purge.reading import PurgeReader
 from tests.typo3.runs import DAY, add_run, purge_runs
-from tests.typo3.tables import history, run
+from tests.typo3.tables import backend_user, event, history, outcome_rows, run
 
 NOW = 1_800_000_000
 OLD = NOW - 30 * DAY - 1
@@ -156,7 +157,7 @@ def test_a_history_shorter_than_the_window_is_warned_of(site, logged):
 def test_fail_fails_with_the_figures_and_is_not_retried(site):
     add_run(site.engine, "old", made=OLD, writes=[OLD])
     add_run(site.engine, "late", made=OLD, writes=[OLD + 25 * DAY])
-    with pytest.raises(NrLlmUnansweredError, match=r"2 runs with writes.*1 have settled.*1 have not settled yet"):
+    with pytest.raises(NrLlmUnansweredError, match=r"2 runs with writes.*1 have settled.*1 .* have not settled yet"):
         guard(site, on_unanswered="fail")
     assert issubclass(NrLlmUnansweredError, AirflowFailException)
 
@@ -215,3 +216,87 @@ def test_the_guard_changes_nothing(site):
     guard(site)
     with site.engine.connect() as connection:
         assert [row.uuid for row in connection.execute(select(run.c.uuid))] == ["old"]
+
+
+SAME_RECORD = json.dumps({"writeTargetTable": "tt_content", "writeTargetUid": 1})
+
+
+def shared_record(site, *, first, second, answered="accepted_unchanged"):
+    """Let the run ``answered`` create a record and the run ``waiting`` write it too."""
+    add_run(site.engine, "answered", made=OLD, writes=[first], answered=answered)
+    add_run(site.engine, "waiting", made=NOW - DAY, writes=[second], status="waiting_for_approval")
+    with site.engine.begin() as connection:
+        connection.execute(update(event).where(event.c.kind == "tool_write").values(payload=SAME_RECORD))
+        connection.execute(update(history).values(recuid=1, actiontype=2))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        pytest.param(OLD + 10, OLD + 5, 1, id="in the window of the run that waits"),
+        pytest.param(OLD + 7 * DAY, OLD, 1, id="at its close"),
+        pytest.param(OLD + 7 * DAY + 1, OLD, 0, id="after its close"),
+        pytest.param(OLD, OLD + 3600, 1, id="an hour before its write"),
+        pytest.param(OLD, OLD + 3601, 0, id="before that"),
+    ],
+)
+def test_a_run_with_an_outcome_is_needed_while_another_that_wrote_its_record_has_none(site, first, second, expected):
+    shared_record(site, first=first, second=second)
+    figures = guard(site)
+    assert (expected, 0) == (figures["needed_by_others"], figures["unanswered_runs"])
+
+
+def test_a_run_that_is_needed_holds_the_purge_back(site):
+    shared_record(site, first=OLD + 10, second=OLD + 5)
+    with pytest.raises(NrLlmUnansweredError, match="1 have an outcome, but also changed a record of a run"):
+        guard(site, on_unanswered="fail")
+
+
+def test_a_run_whose_own_rows_are_a_named_machines_is_not_needed(site):
+    shared_record(site, first=OLD + 10, second=OLD + 5)
+    with site.engine.begin() as connection:
+        connection.execute(insert(backend_user).values(uid=9, username="_cli_"))
+        connection.execute(update(history).values(userid=9))
+    assert 1 == guard(site)["needed_by_others"]
+    assert 0 == guard(site, machine_users=["_cli_"])["needed_by_others"]
+
+
+def test_without_what_is_needed_the_answer_would_be_a_false_edit(site):
+    add_run(site.engine, "late", made=OLD, writes=[OLD], finished=NOW - DAY)
+    add_run(site.engine, "answered", made=OLD, writes=[OLD + DAY], answered="accepted_unchanged")
+    with site.engine.begin() as connection:
+        connection.execute(update(event).values(payload=SAME_RECORD))
+        connection.execute(update(history).values(recuid=1, actiontype=2))
+    assert 1 == guard(site)["needed_by_others"]
+    with time_machine.travel(datetime.fromtimestamp(NOW, UTC), tick=False):
+        NrLlmDeriveOutcomesOperator(task_id="derive", nrllm_conn_id=site.conn_id).execute({})
+    assert ("late", "accepted_unchanged") in outcome_rows(site.engine)
+    assert 0 == guard(site)["needed_by_others"]
+
+
+def test_a_status_and_a_kind_are_compared_to_the_letter(site):
+    for number, status in enumerate(("COMPLETED", "completed ", "completed")):
+        add_run(site.engine, f"run-{number}", made=OLD, writes=[OLD])
+        with site.engine.begin() as connection:
+            connection.execute(update(run).where(run.c.uuid == f"run-{number}").values(status=status))
+    add_run(site.engine, "no-write", made=OLD, writes=[OLD])
+    with site.engine.begin() as connection:
+        (uid,) = connection.execute(select(run.c.uid).where(run.c.uuid == "no-write")).scalars()
+        connection.execute(
+            update(event).where(event.c.run == uid, event.c.kind == "tool_write").values(kind="TOOL_WRITE")
+        )
+    assert (1, 1, 0) == risk(site)
+
+
+def test_a_write_without_a_date_stops_no_guard(site_to_change):
+    add_run(site_to_change.engine, "old", made=OLD, writes=[OLD])
+    site_to_change.make_nullable("tx_nrllm_agentrun_event", "crdate", "INT")
+    with site_to_change.engine.begin() as connection:
+        connection.execute(update(event).values(crdate=None))
+    assert (1, 1, 0) == risk(site_to_change)
+
+
+def test_a_moment_past_the_year_9999_stops_no_guard(make_site):
+    site = make_site("sqlite")
+    add_run(site.engine, "old", made=OLD, writes=[10**12])
+    assert "9999-12-31T23:59:59+00:00" == guard(site)["settled_by"]
