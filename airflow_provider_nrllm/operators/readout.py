@@ -18,10 +18,11 @@ from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
 from airflow_provider_nrllm.operators.arguments import check_interval, partition_of_run
 from airflow_provider_nrllm.outcomes.partitions import window_seconds
 from airflow_provider_nrllm.readout.counts import RangeOf, Readout
-from airflow_provider_nrllm.readout.exports import XCOM_GROUPS, as_csv, as_json
+from airflow_provider_nrllm.readout.exports import XCOM_GROUPS, as_json
 from airflow_provider_nrllm.readout.folders import LATEST, folder_of, newest_first
 from airflow_provider_nrllm.readout.groups import grouping_of
 from airflow_provider_nrllm.readout.markdown import as_markdown
+from airflow_provider_nrllm.readout.spreadsheet import as_csv
 
 
 class NrLlmOutcomeReadoutOperator(BaseOperator):
@@ -39,6 +40,8 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
     :param nrllm_conn_id: the Airflow connection to the TYPO3 database
     :param group_by: one of ``served_model``, ``requested_model``, ``response_model``, ``configuration``,
         ``served_configuration``, ``routing_mode``, ``source_extension``, ``operation``, or two of them: an arm
+    :param reference: the name that the others stand beside: of the one dimension, or of the second of two; without it,
+        the one with the most cases
     :param range_of: ``outcome``: when the outcome was recorded has to be in the range; ``run``: when the run was
         made, which leaves out ratings without a run
     :param interval_start: the start of the range, included (templated; a datetime or ISO 8601 text, UTC)
@@ -56,7 +59,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
     :raises ValueError: for an argument that cannot be, when the DAG is parsed
     """
 
-    template_fields: Sequence[str] = ("nrllm_conn_id", "interval_start", "interval_end", "output_path")
+    template_fields: Sequence[str] = ("nrllm_conn_id", "reference", "interval_start", "interval_end", "output_path")
     ui_color = "#d7ebf7"
 
     def __init__(
@@ -64,6 +67,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         *,
         nrllm_conn_id: str = NrLlmReadoutHook.default_conn_name,
         group_by: str | Sequence[str] = "served_model",
+        reference: str | None = None,
         range_of: str = "outcome",
         interval_start: str | datetime | None = None,
         interval_end: str | datetime | None = None,
@@ -84,6 +88,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         check_interval(interval_start, interval_end)
         self.nrllm_conn_id = nrllm_conn_id
         self.group_by = group_by
+        self.reference = reference
         self.range_of = range_of
         self.interval_start = interval_start
         self.interval_end = interval_end
@@ -113,6 +118,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
             grouping=grouping_of(self.group_by),
             range_of=RangeOf(self.range_of),
         )
+        readout = replace(readout, reference=self.reference)
         if self.edited_audit:
             readout = self._audited(readout)
         self.log.info("Readout\n%s", as_markdown(readout, XCOM_GROUPS))

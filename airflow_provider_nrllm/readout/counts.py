@@ -177,6 +177,7 @@ class Readout:
     :param without_run: ratings that fall in no range of the run's time, since they have no run
     :param audited: whether it was asked what the edits are to the run's text
     :param width: how long a period is
+    :param reference: the name in the last dimension that the others stand beside; None for the one with most cases
     """
 
     start: int | None
@@ -188,6 +189,7 @@ class Readout:
     without_run: int = 0
     audited: bool = False
     width: PeriodWidth = PeriodWidth.DAY
+    reference: str | None = None
 
     @property
     def in_words(self) -> str:

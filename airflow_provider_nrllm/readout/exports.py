@@ -1,10 +1,8 @@
-"""A readout as plain JSON and as CSV, for programs. Pure."""
+"""A readout as plain JSON, for programs. Pure."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_nrllm.edits.meanings import Meaning
@@ -19,9 +17,8 @@ from airflow_provider_nrllm.readout.counts import (
     Usage,
     utc,
 )
-from airflow_provider_nrllm.readout.groups import GroupKey
-from airflow_provider_nrllm.readout.periods import PeriodWidth
-from airflow_provider_nrllm.readout.shares import Difference, Share
+from airflow_provider_nrllm.readout.groups import GroupKey, Label
+from airflow_provider_nrllm.readout.shares import Difference, PooledDifference, Share
 
 #: The most groups of an XCom.
 XCOM_GROUPS = 200
@@ -55,11 +52,11 @@ def as_json(readout: Readout, limit: int | None = None) -> dict[str, Any]:
         "groups_left_out": len(readout.groups) - len(groups),
         "explicit": {
             "groups": [{**key_json(g.key), **_explicit(g)} for g in groups if g.explicit.total],
-            "compared": _comparisons(explicit_comparisons(readout.groups), groups),
+            "compared": _comparisons(explicit_comparisons(readout.groups, readout.reference), groups),
         },
         "observed": {
             "groups": [{**key_json(g.key), **_observed(g)} for g in groups if g.observed.total],
-            "compared": _comparisons(observed_comparisons(readout.groups), groups),
+            "compared": _comparisons(observed_comparisons(readout.groups, readout.reference), groups),
         },
         "period": str(readout.width),
         "periods": [_period(period) for period in periods],
@@ -73,7 +70,11 @@ def range_json(start: int | None, end: int, range_of: RangeOf) -> dict[str, Any]
 
 
 def key_json(key: GroupKey) -> dict[str, Any]:
-    return {"group": [{"kind": str(label.kind), "name": label.name} for label in key]}
+    return {"group": [_label(label) for label in key]}
+
+
+def _label(label: Label) -> dict[str, str]:
+    return {"kind": str(label.kind), "name": label.name}
 
 
 def _group(group: Group, *, over_time: bool) -> dict[str, Any]:
@@ -99,11 +100,11 @@ def _usage(usage: Usage) -> dict[str, Any]:
         "calls": usage.calls,
         "cost": {
             "sum": round(usage.cost, 8) if usage.cost_known else None,
-            "per_call": _rounded(usage.cost_per_call, 8),
+            "per_call": rounded(usage.cost_per_call, 8),
             "known_of_calls": usage.cost_known,
         },
         "latency_ms": {
-            "per_call": _rounded(usage.latency_per_call, 1),
+            "per_call": rounded(usage.latency_per_call, 1),
             "known_of_calls": usage.latency_known,
         },
     }
@@ -113,7 +114,7 @@ def _explicit(group: Group) -> dict[str, Any]:
     return {
         "ratings": group.explicit.total,
         **_counts(group.explicit.counts, ExplicitOutcome),
-        "shares": {"helpful": _share(group.explicit.share(ExplicitOutcome.HELPFUL))},
+        "shares": {"helpful": share_json(group.explicit.share(ExplicitOutcome.HELPFUL))},
     }
 
 
@@ -121,7 +122,7 @@ def _observed(group: Group) -> dict[str, Any]:
     values = {
         "runs": group.observed.total,
         **_counts(group.observed.counts, ObservedOutcome),
-        "shares": {str(value): _share(group.observed.share(value)) for value in ObservedOutcome},
+        "shares": {str(value): share_json(group.observed.share(value)) for value in ObservedOutcome},
     }
     return values if group.edited is None else {**values, "edited_are": edited_json(group.edited)}
 
@@ -131,8 +132,8 @@ def edited_json(edited: EditedRuns) -> dict[str, Any]:
     return {
         "edited_runs": edited.total,
         **_counts(edited.counts, Meaning),
-        "shares": {str(meaning): _share(edited.share(meaning)) for meaning in Meaning},
-        "over_report": _share(edited.over_report),
+        "shares": {str(meaning): share_json(edited.share(meaning)) for meaning in Meaning},
+        "over_report": share_json(edited.over_report),
     }
 
 
@@ -140,81 +141,38 @@ def _counts(counts: Mapping[Any, int], values: Iterable[Any]) -> dict[str, int]:
     return {str(value): counts.get(value, 0) for value in values}
 
 
-def _share(share: Share | Difference) -> dict[str, Any]:
+def share_json(share: Share | Difference | PooledDifference) -> dict[str, Any]:
+    """Return a share or a difference with its interval as JSON values; null where there is none."""
     low, high = share.interval or (None, None)
     counted = {"count": share.count, "of": share.of} if isinstance(share, Share) else {}
-    return {**counted, "value": _rounded(share.value), "low": _rounded(low), "high": _rounded(high)}
+    return {**counted, "value": rounded(share.value), "low": rounded(low), "high": rounded(high)}
 
 
 def _comparisons(comparisons: Comparisons | None, groups: Sequence[Group]) -> dict[str, Any] | None:
     if comparisons is None:
         return None
     return {
-        "reference": key_json(comparisons.reference.key)["group"],
+        "reference": _label(comparisons.reference),
         "differences": [
-            {**key_json(row.group.key), **{value: _share(difference) for value, difference in row.differences.items()}}
+            {**key_json(row.group.key), **{value: _difference(found) for value, found in row.differences.items()}}
             for row in comparisons.among(groups).rows
+        ],
+        "pooled": [
+            {
+                **_label(row.label),
+                "strata": row.strata,
+                **{value: _difference(found) for value, found in row.differences.items()},
+            }
+            for row in comparisons.pooled
         ],
     }
 
 
-def _rounded(number: float | None, digits: int = 6) -> float | None:
+def _difference(difference: Difference | PooledDifference) -> dict[str, Any]:
+    strata = {"strata": len(difference.strata)} if isinstance(difference, PooledDifference) else {}
+    return {**strata, **share_json(difference), "told": difference.is_told}
+
+
+def rounded(number: float | None, digits: int = 6) -> float | None:
+    """Return a number without digits that say nothing."""
     return None if number is None else round(number, digits)
-
-
-CSV_COLUMNS = ("table", "group_1", "kind_1", "group_2", "kind_2", "figure", "value", "count", "of", "low", "high")
-
-
-def as_csv(readout: Readout) -> str:
-    """
-    Return all figures of all groups as one CSV, a row a figure.
-
-    A name that a spreadsheet would take for a formula gets an apostrophe in front.
-    """
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(CSV_COLUMNS)
-    for group in readout.groups:
-        labels = [cell for label in group.key for cell in (_cell(label.name), str(label.kind))]
-        labels += [""] * (4 - len(labels))
-        writer.writerows([table, *labels, *figures] for table, *figures in _csv_figures(group))
-        writer.writerows([table, *labels, *figures] for table, *figures in _csv_over_time(group, readout.width))
-    for period in readout.periods:
-        for source, counts in (("explicit", period.explicit.counts), ("observed", period.observed.counts)):
-            for value, count in counts.items():
-                figure = f"{period.first.isoformat()} {value}"
-                writer.writerow([f"{source} per {readout.width}", "", "", "", "", figure, "", count, "", "", ""])
-    return text.getvalue()
-
-
-def _csv_figures(group: Group) -> Iterator[list[Any]]:
-    usage = group.usage
-    yield ["usage", "calls", usage.calls, usage.calls, "", "", ""]
-    yield ["usage", "cost_per_call", _rounded(usage.cost_per_call, 8), usage.cost_known, usage.calls, "", ""]
-    latency = _rounded(usage.latency_per_call, 1)
-    yield ["usage", "latency_ms_per_call", latency, usage.latency_known, usage.calls, "", ""]
-    if group.explicit.total:
-        for rating in ExplicitOutcome:
-            yield ["explicit", str(rating), *_csv_share(group.explicit.share(rating))]
-    if group.observed.total:
-        for outcome in ObservedOutcome:
-            yield ["observed", str(outcome), *_csv_share(group.observed.share(outcome))]
-    if group.edited is not None and group.edited.total:
-        for meaning in Meaning:
-            yield ["edited", str(meaning), *_csv_share(group.edited.share(meaning))]
-
-
-def _csv_over_time(group: Group, width: PeriodWidth) -> Iterator[list[Any]]:
-    for source, values in (("explicit", ExplicitOutcome), ("observed", ObservedOutcome)):
-        for value in values:
-            for point in group.over_time(value):
-                yield [f"{source} per {width}", f"{point.first.isoformat()} {value}", *_csv_share(point.share)]
-
-
-def _csv_share(share: Share) -> list[Any]:
-    figures = _share(share)
-    return [figures[name] for name in ("value", "count", "of", "low", "high")]
-
-
-def _cell(name: str) -> str:
-    return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name

@@ -1,9 +1,12 @@
 """
-Shares and how sure they are: Wilson's interval of one share, Newcombe's of the difference of two.
+Shares and how sure they are: Wilson's interval of one share, Newcombe's of the difference of two, and the
+Mantel-Haenszel difference over several strata with the variance of Sato.
 
 Pure arithmetic. R. G. Newcombe, "Two-sided confidence intervals for the single proportion" (method 3) and
 "Interval estimation for the difference between independent proportions" (method 10), Statistics in Medicine
-17 (1998).
+17 (1998). S. Greenland and J. M. Robins, "Estimation of a common effect parameter from sparse follow-up data",
+Biometrics 41 (1985). T. Sato, "On the variance estimator for the Mantel-Haenszel risk difference", Biometrics 45
+(1989).
 """
 
 from __future__ import annotations
@@ -90,3 +93,69 @@ class Difference:
             difference - hypot(share - ours.low, theirs.high - other),
             difference + hypot(ours.high - share, other - theirs.low),
         )
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the interval leaves out 0: else it cannot be told yet which of the two shares is higher."""
+        return _leaves_out_zero(self.interval)
+
+
+@dataclass(frozen=True, slots=True)
+class PooledDifference:
+    """
+    The difference of two shares within several strata, as one figure: Mantel and Haenszel's risk difference.
+
+    Each stratum weighs by the sizes of both groups in it, so that a group is never compared across strata. It
+    takes the difference for the same in all strata; where it is not, it is their weighted mean.
+
+    :param strata: the difference within each stratum in which both groups have a case
+    """
+
+    strata: tuple[Difference, ...]
+
+    @property
+    def value(self) -> float | None:
+        """The pooled difference, from -1 to 1; None without a stratum."""
+        weight = sum(_weight(stratum) for stratum in self.strata)
+        if not weight:
+            return None
+        above = sum(
+            (s.share.count * s.other.of - s.other.count * s.share.of) / (s.share.of + s.other.of) for s in self.strata
+        )
+        return above / weight
+
+    @property
+    def interval(self) -> Interval | None:
+        """The 95 % interval by Sato's variance; None where that is 0, as of groups all alike, and tells nothing."""
+        difference = self.value
+        if difference is None:
+            return None
+        ps, qs = zip(*map(_sato, self.strata), strict=True)
+        variance = (difference * sum(ps) + sum(qs)) / sum(_weight(stratum) for stratum in self.strata) ** 2
+        if variance <= 0:
+            return None
+        half = Z * sqrt(variance)
+        return Interval(max(difference - half, -1.0), min(difference + half, 1.0))
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the interval leaves out 0: else it cannot be told yet which of the two shares is higher."""
+        return _leaves_out_zero(self.interval)
+
+
+def _leaves_out_zero(interval: Interval | None) -> bool:
+    return interval is not None and not interval.low <= 0 <= interval.high
+
+
+def _weight(stratum: Difference) -> float:
+    n1, n0 = stratum.share.of, stratum.other.of
+    return n1 * n0 / (n1 + n0) if n1 and n0 else 0.0
+
+
+def _sato(stratum: Difference) -> tuple[float, float]:
+    """Return what one stratum adds to the two sums of Sato's variance."""
+    a, n1, c, n0 = stratum.share.count, stratum.share.of, stratum.other.count, stratum.other.of
+    n = n1 + n0
+    p = (n1**2 * c - n0**2 * a + n1 * n0 * (n0 - n1) / 2) / n**2
+    q = (a * (n0 - c) + c * (n1 - a)) / (2 * n)
+    return p, q

@@ -10,14 +10,17 @@ from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutco
 from airflow_provider_nrllm.readout.comparisons import Comparisons, explicit_comparisons, observed_comparisons
 from airflow_provider_nrllm.readout.counts import Group, Readout
 from airflow_provider_nrllm.readout.groups import Dimension, label_text
-from airflow_provider_nrllm.readout.shares import Difference, Share
+from airflow_provider_nrllm.readout.shares import Difference, PooledDifference, Share
 
 MINUS = "\N{MINUS SIGN}"
 NO_SHARE = "\N{EN DASH}"
 
 
 #: What a cell holds; :func:`lines_of` and :func:`cell_text` say how it reads.
-Cell = str | Share | Difference
+Cell = str | Share | Difference | PooledDifference
+
+#: Of a difference whose interval holds 0.
+UNTOLD = "cannot be told yet"
 
 
 class Row(NamedTuple):
@@ -55,13 +58,13 @@ def tables_of(readout: Readout, groups: Sequence[Group]) -> Iterator[Table]:
     """
     grouping = readout.grouping
     yield _observed(grouping, groups)
-    if compared := observed_comparisons(readout.groups):
-        yield _compared("observed", grouping, compared.among(groups))
+    if compared := observed_comparisons(readout.groups, readout.reference):
+        yield from _side_by_side("observed", readout, compared.among(groups))
     if readout.audited:
         yield edited_table(grouping, groups)
     yield _explicit(grouping, groups)
-    if compared := explicit_comparisons(readout.groups):
-        yield _compared("explicit", grouping, compared.among(groups))
+    if compared := explicit_comparisons(readout.groups, readout.reference):
+        yield from _side_by_side("explicit", readout, compared.among(groups))
     yield _usage(grouping, groups)
 
 
@@ -79,11 +82,14 @@ def lines_of(cell: Cell) -> tuple[str, ...]:
     """Return what a cell says: its figure, then, for a share or a difference, how sure it is."""
     if isinstance(cell, str):
         return (cell,)
-    if cell.value is None or cell.interval is None:
+    if cell.value is None:
         return (NO_SHARE,)
+    if cell.interval is None:
+        return _signed(cell.value), UNTOLD
     low, high = cell.interval
-    if isinstance(cell, Difference):
-        return _signed(cell.value), f"{_signed(low)} to {_signed(high)}"
+    if not isinstance(cell, Share):
+        told = () if cell.is_told else (UNTOLD,)
+        return _signed(cell.value), *told, f"{_signed(low)} to {_signed(high)}"
     return f"{100 * cell.value:.1f} %", f"{cell.count:,} of {cell.of:,}", f"{100 * low:.1f} to {100 * high:.1f}"
 
 
@@ -134,17 +140,40 @@ def _observed(grouping: Sequence[Dimension], groups: Sequence[Group]) -> Table:
     )
 
 
-def _compared(source: str, grouping: Sequence[Dimension], compared: Comparisons) -> Table:
+def _side_by_side(source: str, readout: Readout, compared: Comparisons) -> Iterator[Table]:
     values = [str(value) for value in (ObservedOutcome if source == "observed" else [ExplicitOutcome.HELPFUL])]
-    reference = label_text(compared.reference.key, grouping)
+    grouping, last = readout.grouping, readout.grouping[-1]
+    chosen = "" if readout.reference is not None else f", the {last.words} with the most cases"
+    beside = f"“{compared.reference.text(last)}”{chosen}"
+    within = f" Compared within each {grouping[0].words}." if len(grouping) > 1 else ""
     rows = [_row(grouping, row.group, *(row.differences[value] for value in values)) for row in compared.rows]
-    return Table(
+    yield Table(
         f"{source}-compared",
         f"{source.capitalize()}: groups side by side",
-        f"By how many percentage points the share of a group is above that of the group with the most cases, "
-        f"“{reference}”, with Newcombe's 95 % interval. With many groups, some intervals miss by chance.",
+        f"By how many percentage points the share of a group is above that of {beside}, with Newcombe's 95 % "
+        f"interval.{within} Where the interval holds 0, it cannot be told yet which is higher. With many groups, some "
+        "intervals miss by chance.",
         (by_words(grouping).capitalize(), *(words(value).capitalize() for value in values)),
         tuple(rows),
+    )
+    if not compared.pooled:
+        return
+    pooled = [
+        Row(row.label.text(last), (str(row.strata), *(row.differences[value] for value in values)))
+        for row in compared.pooled
+    ]
+    yield Table(
+        f"{source}-pooled",
+        f"{source.capitalize()}: {last.words}s side by side over all {grouping[0].words}s",
+        f"The same differences from {beside}, pooled over each {grouping[0].words} in which both have a case: Mantel "
+        "and Haenszel's difference in percentage points, with a 95 % interval by Sato's variance. Where the interval "
+        "holds 0, it cannot be told yet which is higher.",
+        (
+            last.words.capitalize(),
+            f"{grouping[0].words.capitalize()}s",
+            *(words(value).capitalize() for value in values),
+        ),
+        tuple(pooled),
     )
 
 

@@ -69,7 +69,7 @@ def test_the_result_is_plain_json_with_the_sources_apart(site):
     assert {"count": 1, "of": 1, "value": 1.0, "low": 0.206549, "high": 1.0} == observed[1]["shares"]["unknown"]
     # 0 of 1 less 1 of 1; Wilson's ends (0, 0.793451) and (0.206549, 1): -1 to -1 + hypot(0.793451, 0.793451).
     difference = result["explicit"]["compared"]["differences"][0]["helpful"]
-    assert {"value": -1.0, "low": -1.0, "high": 0.122109} == difference
+    assert {"value": -1.0, "low": -1.0, "high": 0.122109, "told": False} == difference
 
 
 @pytest.fixture

@@ -48,6 +48,11 @@ def group(
     return Group((label,), explicit(*rated), observed(*became), usage, edited)
 
 
+def arm(first: str, second: str, *became: int) -> Group:
+    """Return an observed group of two dimensions."""
+    return Group((Label(Kind.NAMED, first), Label(Kind.NAMED, second)), explicit(), observed(*became))
+
+
 def readout(groups: Iterable[Group], periods: Iterable[Period] = (), audited: bool = False) -> Readout:
     """Return a readout of March 2026 by served model."""
     by_model = (Dimension.SERVED_MODEL,)

@@ -11,14 +11,13 @@ from html.parser import HTMLParser
 import pytest
 
 from airflow_provider_nrllm.outcomes.rules import ObservedOutcome
-from airflow_provider_nrllm.readout.comparisons import explicit_comparisons, observed_comparisons
-from airflow_provider_nrllm.readout.counts import in_order
-from airflow_provider_nrllm.readout.exports import as_csv, as_json
+from airflow_provider_nrllm.readout.exports import as_json
 from airflow_provider_nrllm.readout.groups import Kind, Label, grouping_of, label_text
 from airflow_provider_nrllm.readout.markdown import as_markdown, code
 from airflow_provider_nrllm.readout.page import as_html
 from airflow_provider_nrllm.readout.pictures import PICTURE_GROUPS, Mark, Segment, mark, segments
 from airflow_provider_nrllm.readout.shares import Difference, Share
+from airflow_provider_nrllm.readout.spreadsheet import as_csv
 from airflow_provider_nrllm.readout.tables import cell_text, lines_of
 from tests.typo3.readouts import FORMULA, SCRIPT
 from tests.typo3.reports import NAMES, WORLD, group, observed, readout
@@ -139,7 +138,11 @@ def test_a_mark_stands_at_its_share_within_its_interval():
         (Share(8, 10), ("80.0 %", "8 of 10", "49.0 to 94.3"), "8 of 10 · 80.0 % (49.0 to 94.3)"),
         (Share(1000, 2000), ("50.0 %", "1,000 of 2,000", "47.8 to 52.2"), "1,000 of 2,000 · 50.0 % (47.8 to 52.2)"),
         (Share(0, 0), ("–",), "–"),
-        (Difference(Share(8, 10), Share(8, 10)), ("0.0", "−34.1 to +34.1"), "0.0 (−34.1 to +34.1)"),
+        (
+            Difference(Share(8, 10), Share(8, 10)),
+            ("0.0", "cannot be told yet", "−34.1 to +34.1"),
+            "cannot be told yet · 0.0 (−34.1 to +34.1)",
+        ),
         (Difference(Share(8, 10), Share(0, 0)), ("–",), "–"),
     ],
 )
@@ -204,18 +207,6 @@ def test_what_is_unknown_is_not_among_the_decided():
     assert (2, 4) == (became.share(ObservedOutcome.ACCEPTED_UNCHANGED).count, became.share(ObservedOutcome.EDITED).of)
     # But unknown is among all, so that a group that is mostly unknown cannot look good.
     assert (6, 10) == (became.share(ObservedOutcome.UNKNOWN).count, became.share(ObservedOutcome.UNKNOWN).of)
-
-
-def test_groups_are_compared_with_the_largest_of_the_source():
-    groups = in_order([group("a", (9, 1), (1,)), group("b", (1, 1), (5, 5)), group("c", (0, 1))])
-    rated, became = explicit_comparisons(groups), observed_comparisons(groups)
-    assert ("a", ["b", "c"]) == (rated.reference.key[0].name, [row.group.key[0].name for row in rated.rows])
-    assert ("b", ["a"]) == (became.reference.key[0].name, [row.group.key[0].name for row in became.rows])
-
-
-def test_what_has_no_one_name_is_compared_with_nothing():
-    groups = [group("a", (9, 1)), group(Label(Kind.SEVERAL), (1, 1)), group(Label(Kind.NO_TELEMETRY), (1, 1))]
-    assert explicit_comparisons(groups) is None
 
 
 def test_an_arm_is_called_by_both_its_names():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_nrllm.readout.shares import Difference, Share, Z
+from airflow_provider_nrllm.readout.shares import Difference, PooledDifference, Share, Z
 
 #: Newcombe 1998, single proportion, table I, method 3.
 PUBLISHED_SHARES = [
@@ -87,3 +87,59 @@ def test_the_other_way_round_a_difference_has_the_other_sign(share, other):
     if there.interval is not None:
         assert there.interval == pytest.approx((-back.interval.high, -back.interval.low))
         assert -1.000001 <= there.interval.low <= there.value <= there.interval.high <= 1.000001
+
+
+#: The University Group Diabetes Program: deaths under tolbutamide and placebo, below 55 years and from 55 on. Rothman,
+#: Greenland and Lash, Modern Epidemiology, 3rd edition 2008, table 15-1; they print 90 % limits.
+DIABETES = (Difference(Share(8, 106), Share(5, 120)), Difference(Share(22, 98), Share(16, 85)))
+
+
+def test_the_pooled_difference_is_mantel_and_haenszels():
+    pooled = PooledDifference(DIABETES)
+    # Published: 0.0349, from -0.0176 to 0.0874 with z = 1.644854; so the standard error is 0.031903.
+    assert 0.0349 == pytest.approx(pooled.value, abs=0.00005)
+    half = 0.08737551792809078 - 0.03490026933691816
+    at_95 = half / 1.6448536269514722 * Z
+    assert (0.0349003 - at_95, 0.0349003 + at_95) == pytest.approx(pooled.interval, abs=0.000001)
+
+
+def test_a_pooled_difference_worked_by_hand():
+    # Strata 6 of 10 beside 4 of 10, and 3 of 20 beside 1 of 10. Weights 100/20 = 5 and 200/30 = 6.666667.
+    # (60 - 40)/20 + (30 - 20)/30 = 1.333333; over 11.666667 it is 0.114286.
+    # P: (400 - 600 + 0)/400 = -0.5 and (400 - 300 - 1000)/900 = -1. Q: (36 + 16)/40 = 1.3 and (27 + 17)/60 = 0.733333.
+    # (-0.114286 * 1.5 + 2.033333) / 136.111111 = 0.013679; its root is 0.116959.
+    pooled = PooledDifference((Difference(Share(6, 10), Share(4, 10)), Difference(Share(3, 20), Share(1, 10))))
+    assert 0.114286 == pytest.approx(pooled.value, abs=0.000001)
+    assert (0.114286 - Z * 0.116959, 0.114286 + Z * 0.116959) == pytest.approx(pooled.interval, abs=0.000005)
+
+
+def test_a_fair_comparison_is_not_turned_round_by_what_each_group_was_given():
+    # Within each stratum the first group is better by 0.1; together it looks worse: 59 of 110 beside 84 of 110.
+    pooled = PooledDifference((Difference(Share(9, 10), Share(80, 100)), Difference(Share(50, 100), Share(4, 10))))
+    assert 0.1 == pytest.approx(pooled.value)
+    assert Difference(Share(59, 110), Share(84, 110)).value < 0
+
+
+def test_of_groups_that_are_all_alike_the_pooled_interval_tells_nothing():
+    pooled = PooledDifference((Difference(Share(0, 3), Share(0, 3)),))
+    assert (0.0, None, False) == (pooled.value, pooled.interval, pooled.is_told)
+
+
+def test_without_a_stratum_there_is_no_pooled_difference():
+    assert (None, None) == (PooledDifference(()).value, PooledDifference(()).interval)
+
+
+def test_a_difference_is_told_where_its_interval_leaves_out_zero():
+    told, untold = Difference(Share(9, 10), Share(3, 10)), Difference(Share(5, 56), Share(0, 29))
+    assert (True, False) == (told.is_told, untold.is_told)
+    assert (False, False) == (Difference(Share(1, 2), Share(0, 0)).is_told, PooledDifference(DIABETES).is_told)
+
+
+@given(st.lists(st.builds(Difference, shares, shares), max_size=5))
+def test_a_pooled_difference_lies_between_those_of_its_strata(strata):
+    strata = [stratum for stratum in strata if stratum.value is not None]
+    pooled = PooledDifference(tuple(strata))
+    if strata:
+        values = [stratum.value for stratum in strata]
+        assert min(values) - 1e-9 <= pooled.value <= max(values) + 1e-9
+        assert pooled.interval is None or -1 <= pooled.interval.low <= pooled.value <= pooled.interval.high <= 1

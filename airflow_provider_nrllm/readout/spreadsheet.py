@@ -1,0 +1,95 @@
+"""A readout as CSV, for spreadsheets and programs. Pure."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from airflow_provider_nrllm.edits.meanings import Meaning
+from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
+from airflow_provider_nrllm.readout.comparisons import explicit_comparisons, observed_comparisons
+from airflow_provider_nrllm.readout.counts import Group, Readout
+from airflow_provider_nrllm.readout.exports import rounded, share_json
+from airflow_provider_nrllm.readout.groups import GroupKey
+from airflow_provider_nrllm.readout.periods import PeriodWidth
+from airflow_provider_nrllm.readout.shares import Difference, PooledDifference, Share
+
+CSV_COLUMNS = ("table", "group_1", "kind_1", "group_2", "kind_2", "figure", "value", "count", "of", "low", "high")
+
+
+def as_csv(readout: Readout) -> str:
+    """
+    Return all figures of all groups as one CSV, a row a figure.
+
+    A name that a spreadsheet would take for a formula gets an apostrophe in front.
+    """
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(CSV_COLUMNS)
+    for group in readout.groups:
+        labels = _csv_labels(group.key)
+        writer.writerows([table, *labels, *figures] for table, *figures in _csv_figures(group))
+        writer.writerows([table, *labels, *figures] for table, *figures in _csv_over_time(group, readout.width))
+    writer.writerows(_csv_differences(readout))
+    for period in readout.periods:
+        for source, counts in (("explicit", period.explicit.counts), ("observed", period.observed.counts)):
+            for value, count in counts.items():
+                figure = f"{period.first.isoformat()} {value}"
+                writer.writerow([f"{source} per {readout.width}", "", "", "", "", figure, "", count, "", "", ""])
+    return text.getvalue()
+
+
+def _csv_figures(group: Group) -> Iterator[list[Any]]:
+    usage = group.usage
+    yield ["usage", "calls", usage.calls, usage.calls, "", "", ""]
+    yield ["usage", "cost_per_call", rounded(usage.cost_per_call, 8), usage.cost_known, usage.calls, "", ""]
+    latency = rounded(usage.latency_per_call, 1)
+    yield ["usage", "latency_ms_per_call", latency, usage.latency_known, usage.calls, "", ""]
+    if group.explicit.total:
+        for rating in ExplicitOutcome:
+            yield ["explicit", str(rating), *_csv_share(group.explicit.share(rating))]
+    if group.observed.total:
+        for outcome in ObservedOutcome:
+            yield ["observed", str(outcome), *_csv_share(group.observed.share(outcome))]
+    if group.edited is not None and group.edited.total:
+        for meaning in Meaning:
+            yield ["edited", str(meaning), *_csv_share(group.edited.share(meaning))]
+
+
+def _csv_differences(readout: Readout) -> Iterator[list[Any]]:
+    for source, compare in (("explicit", explicit_comparisons), ("observed", observed_comparisons)):
+        compared = compare(readout.groups, readout.reference)
+        if compared is None:
+            continue
+        for row in compared.rows:
+            for value, difference in row.differences.items():
+                yield [f"{source} compared", *_csv_labels(row.group.key), value, *_csv_share(difference)]
+        for pooled in compared.pooled:
+            labels = ["", "", *_csv_labels((pooled.label,))[:2]]
+            for value, over_all in pooled.differences.items():
+                figures = _csv_share(over_all)
+                # Of how many strata it is.
+                yield [f"{source} pooled", *labels, value, figures[0], len(over_all.strata), *figures[2:]]
+
+
+def _csv_labels(key: GroupKey) -> list[str]:
+    cells = [cell for label in key for cell in (_cell(label.name), str(label.kind))]
+    return cells + [""] * (4 - len(cells))
+
+
+def _csv_over_time(group: Group, width: PeriodWidth) -> Iterator[list[Any]]:
+    for source, values in (("explicit", ExplicitOutcome), ("observed", ObservedOutcome)):
+        for value in values:
+            for point in group.over_time(value):
+                yield [f"{source} per {width}", f"{point.first.isoformat()} {value}", *_csv_share(point.share)]
+
+
+def _csv_share(share: Share | Difference | PooledDifference) -> list[Any]:
+    figures = share_json(share)
+    return [figures.get(name, "") for name in ("value", "count", "of", "low", "high")]
+
+
+def _cell(name: str) -> str:
+    return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name
