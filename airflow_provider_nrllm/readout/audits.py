@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_nrllm.edits.meanings import Meaning
+from airflow_provider_nrllm.readout.cells import by_words
 from airflow_provider_nrllm.readout.counts import (
     EditedRuns,
     Explicit,
@@ -20,7 +21,7 @@ from airflow_provider_nrllm.readout.counts import (
 from airflow_provider_nrllm.readout.exports import NO_RECOMMENDATION, edited_json, key_json, range_json
 from airflow_provider_nrllm.readout.groups import Dimension, GroupKey
 from airflow_provider_nrllm.readout.markdown import table_lines
-from airflow_provider_nrllm.readout.tables import by_words, edited_table
+from airflow_provider_nrllm.readout.tables import edited_table
 
 
 @dataclass(frozen=True, slots=True)

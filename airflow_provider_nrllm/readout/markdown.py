@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from airflow_provider_nrllm.readout.cells import Table, by_words, cell_text
 from airflow_provider_nrllm.readout.counts import Group, Readout
 from airflow_provider_nrllm.readout.exports import NO_RECOMMENDATION
 from airflow_provider_nrllm.readout.groups import readable
-from airflow_provider_nrllm.readout.tables import Table, by_words, cell_text, tables_of
+from airflow_provider_nrllm.readout.tables import tables_of
 
 
 def as_markdown(readout: Readout, limit: int) -> str:
@@ -45,7 +46,8 @@ def table_lines(table: Table) -> Iterator[str]:
     if not table.rows:
         yield "None."
         return
-    yield "| " + " | ".join(table.head) + " |"
+    first, *others = table.head
+    yield "| " + " | ".join([first, *(map(code, others) if table.groups_in_head else others)]) + " |"
     yield "| --- |" + " ---: |" * (len(table.head) - 1)
     for row in table.rows:
         yield "| " + " | ".join([code(row.name), *map(cell_text, row.cells)]) + " |"

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
+from airflow_provider_nrllm.readout.cells import by_words, lines_of, words
 from airflow_provider_nrllm.readout.counts import Readout
 from airflow_provider_nrllm.readout.exports import NO_RECOMMENDATION
 from airflow_provider_nrllm.readout.pictures import bars_of
-from airflow_provider_nrllm.readout.tables import by_words, lines_of, tables_of, words
+from airflow_provider_nrllm.readout.tables import tables_of
+from airflow_provider_nrllm.readout.timelines import timelines_of
 
 #: What tells values apart in black and white, as SVG paths in a square of 6 by 6.
 HATCHES: Mapping[str, str] = {
@@ -48,6 +50,7 @@ def as_html(readout: Readout) -> str:
         note=NO_RECOMMENDATION,
         tables=list(tables_of(readout, readout.groups)),
         pictures=bars_of(readout),
+        timelines=timelines_of(readout),
     )
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
+from airflow_provider_nrllm.readout.cells import lines_of, words
 from airflow_provider_nrllm.readout.counts import Explicit, Group, Observed, Readout
 from airflow_provider_nrllm.readout.groups import label_text
 from airflow_provider_nrllm.readout.shares import Share
-from airflow_provider_nrllm.readout.tables import lines_of, words
 
 #: The most groups in a picture; the tables have all.
 PICTURE_GROUPS = 30

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 
 from airflow_provider_nrllm.edits.meanings import Meaning
@@ -17,8 +17,10 @@ from airflow_provider_nrllm.readout.counts import (
     Readout,
     Usage,
     in_order,
+    pooled,
 )
 from airflow_provider_nrllm.readout.groups import Dimension, Kind, Label
+from airflow_provider_nrllm.readout.periods import PeriodWidth
 from tests.typo3.readouts import CRAB, DAY, FORMULA, LONG, MARCH, QUOTES, ROCKET, SCRIPT
 
 HEADING = "$x^2$ &amp; _a_\n# no heading"
@@ -42,10 +44,11 @@ def group(
     became: Sequence[int] = (),
     usage: Usage = Usage(),  # noqa: B008
     edited: EditedRuns | None = None,
+    periods: Iterable[Period] = (),
 ) -> Group:
     """Return a group of one dimension; a text is its name."""
     label = Label(Kind.NAMED, label) if isinstance(label, str) else label
-    return Group((label,), explicit(*rated), observed(*became), usage, edited)
+    return Group((label,), explicit(*rated), observed(*became), usage, edited, tuple(periods))
 
 
 def arm(first: str, second: str, *became: int) -> Group:
@@ -53,27 +56,49 @@ def arm(first: str, second: str, *became: int) -> Group:
     return Group((Label(Kind.NAMED, first), Label(Kind.NAMED, second)), explicit(), observed(*became))
 
 
-def readout(groups: Iterable[Group], periods: Iterable[Period] = (), audited: bool = False) -> Readout:
+def over_time(
+    label: str, periods: Mapping[date, tuple[Sequence[int], Sequence[int]]], edited: EditedRuns | None = None
+) -> Group:
+    """
+    Return a group made of its periods.
+
+    :param periods: of each first day the ratings and the observed outcomes
+    """
+    told = [Period(first, explicit(*rated), observed(*became)) for first, (rated, became) in periods.items()]
+    in_all = pooled(told)
+    usage = Usage(in_all[1].total, 0.5, in_all[1].total, 60_000, in_all[1].total)
+    return Group((Label(Kind.NAMED, label),), *in_all, usage, edited, tuple(told))
+
+
+def readout(
+    groups: Iterable[Group],
+    periods: Iterable[Period] = (),
+    audited: bool = False,
+    width: PeriodWidth = PeriodWidth.DAY,
+) -> Readout:
     """Return a readout of March 2026 by served model."""
     by_model = (Dimension.SERVED_MODEL,)
-    return Readout(MARCH, MARCH + 30 * DAY, RangeOf.OUTCOME, by_model, in_order(groups), tuple(periods), 0, audited)
+    end = MARCH + 30 * DAY
+    return Readout(MARCH, end, RangeOf.OUTCOME, by_model, in_order(groups), tuple(periods), 0, audited, width=width)
 
 
 EDITED = EditedRuns({Meaning.RUN_TEXT: 6, Meaning.RELEASE: 3, Meaning.NO_CHANGE: 2, Meaning.CANNOT_BE_TOLD: 1})
 
+PERIODS = [
+    Period(date(2026, 3, 1) + timedelta(days=n), explicit(n % 4, n % 3), observed(n % 5, n % 3, n % 2, 1))
+    for n in (0, 1, 2, 5, 6, 7, 20, 28)
+]
+
 #: All there can be in a readout: each kind of group, groups without a source, names that are hard to write.
 WORLD = readout(
     [
-        group("model-a", (40, 12), (80, 12, 9, 12), Usage(150, 0.5, 100, 60_000, 150), EDITED),
+        group("model-a", (40, 12), (80, 12, 9, 12), Usage(150, 0.5, 100, 60_000, 150), EDITED, PERIODS),
         *(group(name, (number, 7 - number), (3, number, 2, 1), Usage(12)) for number, name in enumerate(NAMES)),
         group("only unknown", (), (0, 0, 0, 5)),
         group("only rated", (0, 1), ()),
         group(Label(Kind.SEVERAL), (5, 5), (5, 5, 5, 5)),
         group(Label(Kind.NO_TELEMETRY), (9, 1), (5, 5, 5, 5)),
     ],
-    [
-        Period(date(2026, 3, 1) + timedelta(days=n), explicit(n % 4, n % 3), observed(n % 5, n % 3, n % 2, 1))
-        for n in (0, 1, 2, 5, 6, 7, 20, 28)
-    ],
+    PERIODS,
     audited=True,
 )

@@ -6,21 +6,26 @@ import csv
 import io
 import json
 import re
+from datetime import date
 from html.parser import HTMLParser
 
 import pytest
 
 from airflow_provider_nrllm.outcomes.rules import ObservedOutcome
+from airflow_provider_nrllm.readout.cells import cell_text, lines_of
 from airflow_provider_nrllm.readout.exports import as_json
 from airflow_provider_nrllm.readout.groups import Kind, Label, grouping_of, label_text
 from airflow_provider_nrllm.readout.markdown import as_markdown, code
+from airflow_provider_nrllm.readout.over_time import TIMELINE_GROUPS, TIMELINE_PERIODS, period_text
 from airflow_provider_nrllm.readout.page import as_html
+from airflow_provider_nrllm.readout.periods import PeriodWidth
 from airflow_provider_nrllm.readout.pictures import PICTURE_GROUPS, Mark, Segment, mark, segments
 from airflow_provider_nrllm.readout.shares import Difference, Share
 from airflow_provider_nrllm.readout.spreadsheet import as_csv
-from airflow_provider_nrllm.readout.tables import cell_text, lines_of
+from airflow_provider_nrllm.readout.tables import tables_of
+from airflow_provider_nrllm.readout.timelines import timelines_of
 from tests.typo3.readouts import FORMULA, SCRIPT
-from tests.typo3.reports import NAMES, WORLD, group, observed, readout
+from tests.typo3.reports import NAMES, WORLD, group, observed, over_time, readout
 
 
 class Page(HTMLParser):
@@ -68,7 +73,7 @@ def test_the_page_escapes_every_name(text, page):
 
 
 def test_each_table_has_a_caption_and_each_head_a_scope(page):
-    assert 6 == page.tags.count("table") == page.tags.count("caption")
+    assert 8 == page.tags.count("table") == page.tags.count("caption")
     assert {"col", "row"} == {attributes.get("scope") for tag, attributes in page.elements if tag == "th"}
 
 
@@ -95,7 +100,7 @@ def test_each_picture_and_table_is_of_one_source(text):
     # The last section tells of the calls; each of those before it is of one source, and says which.
     sections = re.findall(r"<section.*?</section>", text, re.DOTALL)
     titles = [re.search(r"<h2[^>]*>(.*?)</h2>", section)[1] for section in sections]
-    assert ["Observed", "Observed", "Observed", "Explicit", "Explicit"] == [t.split(":")[0] for t in titles[:-1]]
+    assert ["Observed"] * 4 + ["Explicit"] * 3 == [title.split(":")[0] for title in titles[:-1]]
     for section, title in zip(sections[:-1], titles[:-1], strict=True):
         # The marks of the other source's values are not in it.
         assert ("accepted unchanged" in section.lower()) <= title.startswith("Observed")
@@ -129,6 +134,90 @@ def test_a_mark_stands_at_its_share_within_its_interval():
     # Wilson's interval of 8 of 10.
     assert Mark(at=80, low=49.02, high=94.33) == mark(Share(8, 10))
     assert mark(Share(0, 0)) is None
+
+
+WEEKS = {
+    date(2026, 3, 2): ((), (3, 1, 0, 4)),
+    date(2026, 3, 9): ((), (1, 3)),
+    date(2026, 3, 23): ((), (0, 0, 0, 2)),
+    date(2026, 3, 30): ((), (2, 0)),
+}
+
+
+def test_a_timeline_is_broken_where_there_is_no_share():
+    (picture,) = timelines_of(readout([over_time("a", WEEKS)], width=PeriodWidth.WEEK))
+    (timeline,) = picture.timelines
+    # Five weeks from the first to the last; the third has no run, the fourth no decided one.
+    assert 5 == picture.length
+    assert "M0.5 25.0L1.5 75.0M4.5 0.0" == timeline.line
+    assert "M0.5 25.0h0M1.5 75.0h0M4.5 0.0h0" == timeline.dots
+
+
+def test_a_thin_period_looks_thin():
+    (picture,) = timelines_of(readout([over_time("a", WEEKS)], width=PeriodWidth.WEEK))
+    (timeline,) = picture.timelines
+    # The week with the most runs has 8, of which 4 are decided.
+    assert (8, 16) == (picture.most, timeline.total)
+    assert timeline.decided.startswith("M0 100V50.0h1V100z")
+    assert timeline.decided.endswith("M4 100V75.0h1V100z")
+    assert "M0 50.0V0.0h1V50.0zM3 100.0V75.0h1V100.0z" == timeline.others
+    # Wilson's intervals of 3 of 4 and of 2 of 2.
+    assert timeline.whiskers.startswith("M0.5 69.9V4.6")
+    assert timeline.whiskers.endswith("M4.5 65.8V0.0")
+
+
+def test_all_timelines_have_one_scale_and_the_largest_groups_are_shown():
+    groups = [over_time(f"model {n}", dict.fromkeys(WEEKS, ((), (n, 1)))) for n in range(1, 9)]
+    groups.append(group(Label(Kind.SEVERAL), (), (90, 0), periods=groups[0].periods))
+    (picture,) = timelines_of(readout(groups, width=PeriodWidth.WEEK))
+    assert [f"model {n}" for n in range(8, 8 - TIMELINE_GROUPS, -1)] == [each.name for each in picture.timelines]
+    assert 9 == picture.most
+    assert "the 6 largest of 8 groups" in as_html(readout(groups, width=PeriodWidth.WEEK))
+
+
+def test_what_is_of_no_one_name_is_shown_over_time_where_there_is_nothing_else():
+    alone = group(Label(Kind.NO_TELEMETRY), (), (1, 1), periods=over_time("a", WEEKS).periods)
+    (picture,) = timelines_of(readout([alone], width=PeriodWidth.WEEK))
+    assert ["no telemetry"] == [each.name for each in picture.timelines]
+
+
+def test_one_period_is_not_shown_over_time():
+    once = readout([over_time("a", {date(2026, 3, 2): ((1, 1), (1, 1))})], width=PeriodWidth.WEEK)
+    assert [] == timelines_of(once)
+    assert "over time" not in as_html(once)
+
+
+def test_a_record_of_1970_makes_neither_page_nor_picture_long():
+    months = {date(1970, 1, 1): ((), (1,))} | {date(2026, month, 1): ((2, 1), (5, 1)) for month in (1, 2, 3)}
+    readout_of_all = readout([over_time("a", months)], width=PeriodWidth.MONTH)
+    picture = timelines_of(readout_of_all)[0]
+    assert (TIMELINE_PERIODS, 675 - TIMELINE_PERIODS) == (picture.length, picture.left_out)
+    assert "2026-03" == picture.ticks[-1][1]
+    assert len(as_html(readout_of_all)) < 50_000
+
+
+def test_a_table_over_time_has_a_row_a_period_and_a_column_a_group():
+    groups = [over_time("a", WEEKS), over_time("b | c", {date(2026, 3, 9): ((), (8, 2)), date(2026, 4, 6): ((), (1,))})]
+    table = next(
+        t for t in tables_of(readout(groups, width=PeriodWidth.WEEK), groups) if "observed-over-time" == t.topic
+    )
+    assert ("Week", "a", "b | c") == table.head
+    assert [
+        ("2026-03-02", Share(3, 4), Share(0, 0)),
+        ("2026-03-09", Share(1, 4), Share(8, 10)),
+        ("2026-03-23", Share(0, 0), Share(0, 0)),
+        ("2026-03-30", Share(2, 2), Share(0, 0)),
+        ("2026-04-06", Share(0, 0), Share(1, 1)),
+    ] == [(row.name, *row.cells) for row in table.rows]
+    assert r"| Week | `a` | `b \| c` |" in as_markdown(readout(groups, width=PeriodWidth.WEEK), 200)
+
+
+@pytest.mark.parametrize(
+    ("width", "text"),
+    [(PeriodWidth.DAY, "2026-03-02"), (PeriodWidth.WEEK, "2026-03-02"), (PeriodWidth.MONTH, "2026-03")],
+)
+def test_a_period_is_told_by_its_month_or_its_first_day(width, text):
+    assert text == period_text(date(2026, 3, 2), width)
 
 
 @pytest.mark.parametrize(
