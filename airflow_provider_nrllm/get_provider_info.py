@@ -48,6 +48,26 @@ def get_provider_info() -> dict[str, Any]:
                 ],
             }
         ],
+        "extra-links": ["airflow_provider_nrllm.links.NrLlmPageLink"],
+        "plugins": [{"name": "nrllm", "plugin-class": "airflow_provider_nrllm.plugin.NrLlmPlugin"}],
+        "config": {
+            "nrllm": {
+                "description": "What became of the records that AI runs of nr_llm wrote.",
+                "options": {
+                    "readout_path": {
+                        "description": (
+                            'The directory whose readouts the page "AI outcomes" shows, and its folders\' as those '
+                            "of a site each: a local path of the api-server, or a URL that an ObjectStoragePath takes, "
+                            "with its connection. Empty: the page says what to do."
+                        ),
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": "s3://aws_default@reports/nrllm",
+                        "default": "",
+                    }
+                },
+            }
+        },
         "asset-uris": [_ASSET_URIS],
         # What Airflow 2 reads.
         "dataset-uris": [_ASSET_URIS],

@@ -16,6 +16,7 @@ from airflow_provider_nrllm.database.tables import RECORD_COLUMNS
 from airflow_provider_nrllm.edits.meanings import AUTOMATIC_FIELDS, RELEASE_FIELDS, EditedMeans, IgnoredFields
 from airflow_provider_nrllm.exceptions import NrLlmPartitionError, NrLlmPrivilegeError
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
+from airflow_provider_nrllm.links import PAGE_LINKS
 from airflow_provider_nrllm.operators.arguments import (
     check_interval,
     checked_machine_users,
@@ -61,6 +62,7 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("nrllm_conn_id", "interval_start", "interval_end")
     ui_color = "#ffe9c9"
+    operator_extra_links = PAGE_LINKS
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from airflow_provider_nrllm.edits.meanings import AUTOMATIC_FIELDS, RELEASE_FIEL
 from airflow_provider_nrllm.exceptions import NrLlmExtraError
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
+from airflow_provider_nrllm.links import PAGE_LINKS
 from airflow_provider_nrllm.operators.arguments import check_interval, partition_of_run
 from airflow_provider_nrllm.outcomes.partitions import window_seconds
 from airflow_provider_nrllm.readout.counts import RangeOf, Readout
@@ -61,6 +62,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("nrllm_conn_id", "reference", "interval_start", "interval_end", "output_path")
     ui_color = "#d7ebf7"
+    operator_extra_links = PAGE_LINKS
 
     def __init__(
         self,
