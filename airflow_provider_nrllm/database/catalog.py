@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import LargeBinary, and_, cast, column, func, select, table, true, union_all
+from sqlalchemy import Column, LargeBinary, and_, cast, column, func, or_, select, table, true, union_all
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import ColumnElement, TableClause
 
+from airflow_provider_nrllm.database.conditions import ONE_COLLATION, Collation, Collations
 from airflow_provider_nrllm.database.errors import is_denied, lacks_table_or_column
 
 #: The privileges that, held on a whole database, show its tables and columns to a user of MySQL or MariaDB.
@@ -138,6 +140,24 @@ def _postgresql_columns(names: Sequence[str]) -> tuple[TableClause, TableClause,
             relation.c.relkind.in_(["r", "p", "v", "f"]),
         ),
     )
+
+
+def collations_of(connection: Connection, *columns: Column[Any]) -> Collations:
+    """
+    Return the collations of some columns by their tables, if MySQL or MariaDB might refuse to compare them; else none.
+
+    It does where they differ, as the collations of tables do that were made at different times.
+    """
+    if connection.dialect.name != "mysql":
+        return ONE_COLLATION
+    names = ("table_schema", "table_name", "column_name", "character_set_name", "collation_name")
+    schema = table("columns", *map(column, names), schema="information_schema")
+    query = select(schema.c.table_name, schema.c.character_set_name, schema.c.collation_name).where(
+        schema.c.table_schema == func.database(),
+        or_(*(and_(schema.c.table_name == c.table.name, schema.c.column_name == c.name) for c in columns)),
+    )
+    found = {name: Collation(character_set, collation) for name, character_set, collation in connection.execute(query)}
+    return found if len(set(found.values())) > 1 else ONE_COLLATION
 
 
 def _sees_all_tables(connection: Connection) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-from sqlalchemy import LargeBinary, and_, cast, func, literal, or_
+from sqlalchemy import Column, LargeBinary, and_, cast, func, literal, or_
 from sqlalchemy.dialects import mysql
 from sqlalchemy.sql import ColumnElement
 
@@ -26,26 +26,58 @@ def any_of(conditions: Sequence[ColumnElement[bool]], uid: ColumnElement[Any]) -
     return or_(*(and_(uid > 0, or_(*few)) for few in some))
 
 
-def same_id(
-    dialect: str, left: ColumnElement[Any], right: ColumnElement[Any], collation: str | None = None
-) -> ColumnElement[bool]:
+def exact(dialect: str, text: ColumnElement[Any]) -> ColumnElement[Any]:
     """
-    Compare two correlation ids to the letter; the collations of MySQL and MariaDB know neither case nor accents.
+    Return a text so that it equals only itself, to the letter.
 
-    :param collation: that of the left one, where the right one has another
+    The collations of MySQL and MariaDB know neither case nor accents nor spaces at the end, and take one emoji for
+    any other; there it comes back as the bytes of UTF-8.
     """
-    if dialect != "mysql":
-        return left == right
-    return and_(
-        left == (right.collate(collation) if collation else right), cast(left, LargeBinary) == cast(right, LargeBinary)
-    )
+    return cast(cast(text, mysql.CHAR(charset="utf8mb4")), LargeBinary) if dialect == "mysql" else text
 
 
 def value_among(dialect: str, column: ColumnElement[Any], values: Sequence[str]) -> ColumnElement[bool]:
-    """Compare an outcome to the letter: ADR-176 knows ``edited``, and ``Edited`` may be a newer version's."""
-    if dialect != "mysql":
-        return column.in_(values)
-    return cast(column, LargeBinary).in_([value.encode() for value in values])
+    """
+    Compare an outcome, a status or the kind of an event to the letter.
+
+    ADR-176 knows ``edited``, and ``Edited`` may be a newer version's. No index serves it on MySQL and MariaDB: where
+    one should, add ``column.in_(values)``.
+    """
+    return exact(dialect, column).in_([value.encode() for value in values] if dialect == "mysql" else list(values))
+
+
+class Collation(NamedTuple):
+    """What MySQL or MariaDB compares the text of a column by."""
+
+    character_set: str
+    name: str
+
+
+#: The collations of the columns that a statement compares, by their tables; none where all of them are the same.
+Collations = Mapping[str, Collation]
+ONE_COLLATION: Collations = {}
+
+
+def same_id(
+    dialect: str, left: ColumnElement[Any], right: ColumnElement[Any], collations: Collations = ONE_COLLATION
+) -> ColumnElement[bool]:
+    """
+    Compare two correlation ids to the letter, by the index on the left one if it has one.
+
+    :param left: a column of a table, or of an alias or a CTE of one
+    :param collations: of the columns that are compared
+    """
+    same = left == in_collation_of(left, right, collations)
+    return and_(same, exact(dialect, left) == exact(dialect, right)) if dialect == "mysql" else same
+
+
+def in_collation_of(left: ColumnElement[Any], right: ColumnElement[Any], collations: Collations) -> ColumnElement[Any]:
+    """Return the right text in the collation of the left column; MySQL and MariaDB refuse to compare two of them."""
+    for column in left.base_columns:
+        if isinstance(column, Column) and column.table.name in collations:
+            character_set, name = collations[column.table.name]
+            return cast(right, mysql.CHAR(charset=character_set)).collate(name)
+    return right
 
 
 def zero_if_null(dialect: str, column: ColumnElement[Any]) -> ColumnElement[Any]:

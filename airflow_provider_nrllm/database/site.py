@@ -1,51 +1,23 @@
-"""A TYPO3 database behind an Airflow connection: how it is opened, read and written, and what its errors mean."""
+"""A TYPO3 database behind an Airflow connection: how it is read and written, and what its errors mean."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
-from airflow.providers.common.compat.sdk import AirflowException, AirflowNotFoundException, BaseHook
-from airflow.providers.common.sql.hooks.sql import DbApiHook
-from sqlalchemy import Integer, String, Table, create_engine, event, literal_column, select
+from sqlalchemy import Integer, String, Table, literal_column, select
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import NullPool
 
 from airflow_provider_nrllm.database.catalog import columns_of
 from airflow_provider_nrllm.database.errors import is_denied, lacks_table_or_column, missing_grant
-from airflow_provider_nrllm.exceptions import NrLlmConnectionError, NrLlmPrivilegeError, NrLlmSchemaError
+from airflow_provider_nrllm.database.opening import open_engine
+from airflow_provider_nrllm.exceptions import NrLlmPrivilegeError, NrLlmSchemaError
 
 #: The most rows that are read or written at once: engines limit the parameters of a statement.
 MAX_PAGE_SIZE = 5000
-
-
-class Driver(NamedTuple):
-    """How SQLAlchemy is told of a connection that an Airflow hook has opened."""
-
-    url: str
-    row_type: tuple[str, Any] | None = None
-
-
-def _driver(connection: Any) -> Driver | None:
-    """Return the driver of a DB-API connection by the module its class comes from; None for one not supported."""
-    package = type(connection).__module__.partition(".")[0]
-    if package == "MySQLdb":
-        from MySQLdb.cursors import Cursor
-
-        return Driver("mysql+mysqldb://", ("cursorclass", Cursor))
-    if package == "psycopg":
-        from psycopg.rows import tuple_row
-
-        return Driver("postgresql+psycopg://", ("row_factory", tuple_row))
-    return {
-        "mysql": Driver("mysql+mysqlconnector://"),
-        "psycopg2": Driver("postgresql+psycopg2://", ("cursor_factory", None)),
-        "sqlite3": Driver("sqlite://"),
-    }.get(package)
 
 
 #: Where what is missing comes from, by table name prefix.
@@ -76,75 +48,9 @@ class SiteDatabase:
 
         :raises NrLlmConnectionError: where the connection cannot be one to a TYPO3 database
         """
-        db_hook = self._db_hook()
-
-        def connect() -> Any:
-            try:
-                return db_hook.get_conn()
-            except (ImportError, RuntimeError, AirflowException) as error:
-                # The hooks say so when the driver itself is not installed.
-                raise NrLlmConnectionError(
-                    f"Connection {self.conn_id!r} cannot be opened: {error} "
-                    "Install this provider with the extra of your engine, 'airflow-provider-nrllm[mysql]', "
-                    "[postgres] or [sqlite]."
-                ) from error
-            except Exception as error:
-                # It may pass, so it stays the driver's; which connection it was is told beside it.
-                error.add_note(
-                    f"Connection {self.conn_id!r} cannot be opened. Check its host, port, login, password and schema "
-                    "(the database), and that the server is up and can be reached from here."
-                )
-                raise
-
-        first = connect()
-        driver = _driver(first)
-        if driver is None:
-            first.close()
-            raise self._unsupported(f"opens a {type(first).__module__} connection")
-        spare = [first]
-
-        def creator() -> Any:
-            connection = spare.pop() if spare else connect()
-            if driver.row_type:
-                # The extra "cursor" of an Airflow connection changes what a row is.
-                setattr(connection, *driver.row_type)
-            return connection
-
-        # hide_parameters: an error's text goes into the task's log, and parameters are data.
-        engine = create_engine(driver.url, creator=creator, poolclass=NullPool, hide_parameters=True)
-        if engine.dialect.name == "sqlite":
-            _use_explicit_transactions(engine)
+        engine = open_engine(self.conn_id)
         self._logs_statements = engine.dialect.name == "mysql" and _logs_statements(engine)
         return engine
-
-    def _db_hook(self) -> DbApiHook:
-        try:
-            connection = BaseHook.get_connection(self.conn_id)
-        except AirflowNotFoundException as error:
-            raise NrLlmConnectionError(
-                f"Connection {self.conn_id!r} is not defined. Expected an Airflow connection of type mysql, "
-                "postgres or sqlite to the TYPO3 database; add it, or name another one in nrllm_conn_id. Outside of "
-                "a task, Airflow 3 finds only those of the environment (AIRFLOW_CONN_...) and of secrets backends."
-            ) from error
-        try:
-            db_hook: object = connection.get_hook()  # type: ignore[no-untyped-call]
-        except (AirflowException, ImportError) as error:
-            raise self._unsupported(f"has the type {connection.conn_type!r}, of which no hook is installed") from error
-        if not isinstance(db_hook, DbApiHook):
-            raise self._unsupported(f"has the type {connection.conn_type!r}, which is no SQL database")
-        # SQLite would make an empty database of a path that is mistyped.
-        if connection.conn_type == "sqlite" and connection.host and not Path(connection.host).exists():
-            raise NrLlmConnectionError(
-                f"Connection {self.conn_id!r} names the file {connection.host!r}, which is not there. Expected the "
-                "SQLite database of TYPO3, as the worker sees it; mend the host of the connection."
-            )
-        return db_hook
-
-    def _unsupported(self, found: str) -> NrLlmConnectionError:
-        return NrLlmConnectionError(
-            f"Connection {self.conn_id!r} {found}. Expected one of type mysql (also for MariaDB), postgres or "
-            "sqlite, with its provider: pip install 'airflow-provider-nrllm[mysql]', [postgres] or [sqlite]."
-        )
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
@@ -243,17 +149,3 @@ def _logs_statements(engine: Engine) -> bool:
         logs = connection.execute(select(literal_column("@@log_bin", Integer))).scalar()
         unit = connection.execute(select(literal_column("@@binlog_format", String))).scalar()
     return bool(logs) and unit == "STATEMENT"
-
-
-def _use_explicit_transactions(engine: Engine) -> None:
-    """Let SQLAlchemy begin SQLite's transactions: the driver would begin none before a SELECT; and read any text."""
-
-    @event.listens_for(engine, "connect")
-    def _on_connect(dbapi_connection: Any, _record: Any) -> None:
-        dbapi_connection.isolation_level = None
-        # What is no UTF-8 is no readable payload, and no error.
-        dbapi_connection.text_factory = partial(str, encoding="utf-8", errors="replace")
-
-    @event.listens_for(engine, "begin")
-    def _on_begin(connection: Connection) -> None:
-        connection.exec_driver_sql(connection.get_execution_options().get("sqlite_begin", "BEGIN"))

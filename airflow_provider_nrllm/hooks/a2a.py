@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import cached_property
-from typing import Any
-
-from airflow.providers.common.compat.sdk import BaseHook
 
 from airflow_provider_nrllm.a2a.check import Finding, find_late, find_violations
 from airflow_provider_nrllm.a2a.completion import Completion, Ending, complete, fail
@@ -24,14 +20,14 @@ from airflow_provider_nrllm.a2a.rows import without_content
 from airflow_provider_nrllm.a2a.rules import Ceiling, Event, Task
 from airflow_provider_nrllm.a2a.sealed import Json, Result, Sealed, seal_result
 from airflow_provider_nrllm.a2a.tables import A2A_TABLES
-from airflow_provider_nrllm.database.site import SiteDatabase
+from airflow_provider_nrllm.database.hook import SiteHook
 from airflow_provider_nrllm.exceptions import NrLlmSchemaError
 
 Seal = Callable[[str], str]
 ALL = TaskFilter()
 
 
-class NrLlmA2AHook(BaseHook):
+class NrLlmA2AHook(SiteHook):
     """
     Store the results of A2A tasks with their runs' completion, and keep the journal clients are told from.
 
@@ -41,22 +37,8 @@ class NrLlmA2AHook(BaseHook):
     :param nrllm_conn_id: the Airflow connection to the TYPO3 database
     """
 
-    conn_name_attr = "nrllm_conn_id"
-    default_conn_name = "nrllm_default"
     hook_name = "nr_llm A2A"
-
-    def __init__(self, nrllm_conn_id: str = default_conn_name, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.nrllm_conn_id = nrllm_conn_id
-
-    @cached_property
-    def database(self) -> SiteDatabase:
-        """The database behind the connection."""
-        return SiteDatabase(self.nrllm_conn_id, required=A2A_TABLES)
-
-    def get_conn(self) -> Any:
-        """Return a plain DB-API connection, as the Airflow hook of the connection opens it."""
-        return self.database.engine.raw_connection()
+    required = A2A_TABLES
 
     def require_tables(self) -> None:
         """

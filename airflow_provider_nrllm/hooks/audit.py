@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
-from airflow.providers.common.compat.sdk import BaseHook
 from sqlalchemy.engine import Connection
 
-from airflow_provider_nrllm.database.site import SiteDatabase
+from airflow_provider_nrllm.database.catalog import collations_of
+from airflow_provider_nrllm.database.hook import SiteHook
 from airflow_provider_nrllm.database.tables import tables_of_a_derivation
 from airflow_provider_nrllm.edits.field_names import FIELD_NAMES_TABLE, read_field_names
 from airflow_provider_nrllm.edits.meanings import IgnoredFields, Meaning, meaning_of_aftermath, strongest
@@ -18,10 +17,10 @@ from airflow_provider_nrllm.outcomes.reading import EvidenceReader, runs_with_wr
 from airflow_provider_nrllm.readout.counts import EditedRuns, RangeOf
 from airflow_provider_nrllm.readout.groups import Dimension, GroupKey
 from airflow_provider_nrllm.readout.reading import keys_of
-from airflow_provider_nrllm.readout.statements import ReadoutStatements
+from airflow_provider_nrllm.readout.statements import ID_COLUMNS, ReadoutStatements
 
 
-class NrLlmEditedAuditHook(BaseHook):
+class NrLlmEditedAuditHook(SiteHook):
     """
     Look again at the runs answered ``edited``, by the names of the fields that were changed.
 
@@ -33,27 +32,18 @@ class NrLlmEditedAuditHook(BaseHook):
     :param machine_users: as of :class:`~airflow_provider_nrllm.hooks.nrllm.NrLlmHook`
     """
 
-    conn_name_attr = "nrllm_conn_id"
-    default_conn_name = "nrllm_default"
     hook_name = "nr_llm edited audit"
 
     def __init__(
-        self, nrllm_conn_id: str = default_conn_name, *, machine_users: Sequence[str] = (), **kwargs: Any
+        self,
+        nrllm_conn_id: str = SiteHook.default_conn_name,
+        *,
+        machine_users: Sequence[str] = (),
+        **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        self.nrllm_conn_id = nrllm_conn_id
+        super().__init__(nrllm_conn_id, **kwargs)
         self.machine_users = tuple(machine_users)
-
-    @cached_property
-    def database(self) -> SiteDatabase:
-        """The database behind the connection."""
-        return SiteDatabase(
-            self.nrllm_conn_id, required=(*tables_of_a_derivation(self.machine_users), FIELD_NAMES_TABLE)
-        )
-
-    def get_conn(self) -> Any:
-        """Return a plain DB-API connection, as the Airflow hook of the connection opens it."""
-        return self.database.engine.raw_connection()
+        self.required = (*tables_of_a_derivation(self.machine_users), FIELD_NAMES_TABLE)
 
     def edited_by_group(
         self,
@@ -107,9 +97,12 @@ class NrLlmEditedAuditHook(BaseHook):
         """
         reader = EvidenceReader(window, self.machine_users)
         last: int | None = 0
+        with self.database.snapshot() as connection:
+            readout = ReadoutStatements(
+                connection.dialect.name, start, end, range_of, tuple(grouping), collations_of(connection, *ID_COLUMNS)
+            )
         while last is not None:
             with self.database.snapshot() as connection:
-                readout = ReadoutStatements(connection.dialect.name, start, end, range_of, tuple(grouping))
                 rows = connection.execute(readout.edited_after(last, page_size)).fetchall()
                 last = rows[-1][0] if len(rows) == page_size else None
                 uuids = {correlation_id for _, correlation_id in rows}

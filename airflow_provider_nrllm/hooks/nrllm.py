@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
-from airflow.providers.common.compat.sdk import BaseHook
 from sqlalchemy import insert
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import Select
 
-from airflow_provider_nrllm.database.site import SiteDatabase
+from airflow_provider_nrllm.database.hook import SiteHook
 from airflow_provider_nrllm.database.tables import outcome as outcome_table
 from airflow_provider_nrllm.database.tables import tables_of_a_derivation
 from airflow_provider_nrllm.edits.field_names import read_field_names
@@ -43,7 +42,7 @@ class Outcomes:
     observed: ObservedOutcome | None
 
 
-class NrLlmHook(BaseHook):
+class NrLlmHook(SiteHook):
     """
     Read runs and the history of what they wrote, and record outcomes.
 
@@ -56,39 +55,18 @@ class NrLlmHook(BaseHook):
         ``be_users (uid, username)``
     """
 
-    conn_name_attr = "nrllm_conn_id"
-    default_conn_name = "nrllm_default"
     hook_name = "nr_llm"
 
     def __init__(
-        self, nrllm_conn_id: str = default_conn_name, *, machine_users: Sequence[str] = (), **kwargs: Any
+        self,
+        nrllm_conn_id: str = SiteHook.default_conn_name,
+        *,
+        machine_users: Sequence[str] = (),
+        **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        self.nrllm_conn_id = nrllm_conn_id
+        super().__init__(nrllm_conn_id, **kwargs)
         self.machine_users = tuple(machine_users)
-
-    @cached_property
-    def database(self) -> SiteDatabase:
-        """The database behind the connection."""
-        return SiteDatabase(self.nrllm_conn_id, required=tables_of_a_derivation(self.machine_users))
-
-    def get_conn(self) -> Any:
-        """Return a plain DB-API connection, as the Airflow hook of the connection opens it."""
-        return self.database.engine.raw_connection()
-
-    def test_connection(self) -> tuple[bool, str]:
-        """Tell whether the tables and columns are there, and name what is missing."""
-        try:
-            missing = self.database.missing()
-        except Exception as error:
-            return False, "\n".join([str(error), *getattr(error, "__notes__", ())])
-        if missing:
-            return False, self.database.explain_missing(missing)
-        return (
-            True,
-            f"Connection {self.nrllm_conn_id!r}: all tables and columns that a derivation needs are there. "
-            "Whether its user may read and write them, the first derivation tells.",
-        )
+        self.required = tables_of_a_derivation(self.machine_users)
 
     def pages(
         self, start: int | None, end: int, *, window: int, page_size: int, our_fields: IgnoredFields | None = None

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
-from functools import cached_property
 from typing import Any
 
-from airflow.providers.common.compat.sdk import BaseHook
 from sqlalchemy.engine import Connection
 
-from airflow_provider_nrllm.database.site import SiteDatabase
+from airflow_provider_nrllm.database.catalog import collations_of
+from airflow_provider_nrllm.database.hook import SiteHook
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
 from airflow_provider_nrllm.readout.counts import (
     Explicit,
@@ -27,11 +26,11 @@ from airflow_provider_nrllm.readout.counts import (
 from airflow_provider_nrllm.readout.groups import Dimension, GroupKey
 from airflow_provider_nrllm.readout.periods import PeriodWidth
 from airflow_provider_nrllm.readout.reading import key_of, text_of
-from airflow_provider_nrllm.readout.statements import VALUES, ReadoutStatements
+from airflow_provider_nrllm.readout.statements import ID_COLUMNS, VALUES, ReadoutStatements
 from airflow_provider_nrllm.readout.telemetry import READOUT_TABLES
 
 
-class NrLlmReadoutHook(BaseHook):
+class NrLlmReadoutHook(SiteHook):
     """
     Read how outcomes are spread over models, configurations and the like.
 
@@ -41,22 +40,8 @@ class NrLlmReadoutHook(BaseHook):
     :param nrllm_conn_id: the Airflow connection to the TYPO3 database
     """
 
-    conn_name_attr = "nrllm_conn_id"
-    default_conn_name = "nrllm_default"
     hook_name = "nr_llm readout"
-
-    def __init__(self, nrllm_conn_id: str = default_conn_name, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.nrllm_conn_id = nrllm_conn_id
-
-    @cached_property
-    def database(self) -> SiteDatabase:
-        """The database behind the connection."""
-        return SiteDatabase(self.nrllm_conn_id, required=READOUT_TABLES)
-
-    def get_conn(self) -> Any:
-        """Return a plain DB-API connection, as the Airflow hook of the connection opens it."""
-        return self.database.engine.raw_connection()
+    required = READOUT_TABLES
 
     def readout(
         self,
@@ -80,7 +65,8 @@ class NrLlmReadoutHook(BaseHook):
             leaves out ratings without a run
         """
         with self.database.snapshot() as connection:
-            statements = ReadoutStatements(connection.dialect.name, start, end, range_of, tuple(grouping))
+            collations = collations_of(connection, *ID_COLUMNS)
+            statements = ReadoutStatements(connection.dialect.name, start, end, range_of, tuple(grouping), collations)
             first = start if start is not None else _first_time(connection, statements, end)
             width = PeriodWidth.of_range(first, end)
             usage = dict(_usage(connection, statements))

@@ -62,7 +62,7 @@ def later_than(time: ColumnElement[Any], uid: ColumnElement[Any], key: PageKey) 
 
 
 def is_write(dialect: str, events: FromClause = event) -> ColumnElement[bool]:
-    """Whether an event is a write of its run."""
+    """Whether an event is a write of its run, by its kind to the letter."""
     return value_among(dialect, events.c.kind, ["tool_write"])
 
 
@@ -73,13 +73,9 @@ def unanswered(dialect: str, lookup: Lookup, *, answered_instead: bool = False) 
     :param answered_instead: the runs that have an outcome
     """
     answered = select(outcome.c.uid).where(
-        same_id(dialect, outcome.c.correlation_id, run.c.uuid, lookup.collation),
+        same_id(dialect, outcome.c.correlation_id, run.c.uuid, lookup.collations),
         value_among(dialect, outcome.c.outcome, OBSERVED),
     )
-    if dialect == "mysql":
-        # MariaDB keeps answers to a subquery by what it depends on, and finds one kept for a uuid that differs in
-        # case. Let it depend on the run's own uid too.
-        answered = answered.where(run.c.uid > 0)
     if lookup.hinted:
         answered = answered.with_hint(outcome, f"FORCE INDEX ({CORRELATION_INDEX})", "mysql")
     # Not the bare uuid: MariaDB would begin with the index on it, which finds every run there is.

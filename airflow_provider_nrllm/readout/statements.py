@@ -7,14 +7,20 @@ Built with SQLAlchemy Core from :mod:`airflow_provider_nrllm.readout.telemetry`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import LargeBinary, and_, case, cast, exists, func, literal, literal_column, or_, select, true
-from sqlalchemy.dialects import mysql
+from sqlalchemy import and_, case, exists, func, literal, literal_column, or_, select, true
 from sqlalchemy.sql import ColumnElement, Select
 from sqlalchemy.sql.selectable import CTE, FromClause
 
+from airflow_provider_nrllm.database.conditions import (
+    Collations,
+    exact,
+    in_collation_of,
+    same_id,
+    value_among,
+)
 from airflow_provider_nrllm.database.tables import outcome, run
 from airflow_provider_nrllm.outcomes.partitions import DAY
 from airflow_provider_nrllm.outcomes.rules import EXPLICIT, OBSERVED, ExplicitOutcome, ObservedOutcome
@@ -25,6 +31,9 @@ from airflow_provider_nrllm.readout.telemetry import DIMENSION_COLUMNS, telemetr
 
 #: The outcome values this version knows; a newer one is skipped (ADR-176).
 VALUES = (*ExplicitOutcome, *ObservedOutcome)
+
+#: The correlation ids that the statements compare with each other.
+ID_COLUMNS = (outcome.c.correlation_id, run.c.uuid, telemetry.c.correlation_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +46,7 @@ class ReadoutStatements:
     :param end: the first second after it
     :param range_of: whose time is in the range
     :param grouping: by what is grouped
+    :param collations: those of :data:`ID_COLUMNS`
     """
 
     dialect: str
@@ -44,6 +54,7 @@ class ReadoutStatements:
     end: int
     range_of: RangeOf
     grouping: Sequence[Dimension]
+    collations: Collations = field(default_factory=dict)
 
     def first_time(self) -> Select[Any]:
         """The time of the first outcome that counts, NULL for none."""
@@ -77,9 +88,9 @@ class ReadoutStatements:
 
     def ratings_without_run(self) -> Select[Any]:
         """How many correlation ids, of any time, have a rating and no run."""
-        has_run = exists(select(literal(1)).where(_equal(self.dialect, run.c.uuid, outcome.c.correlation_id)))
+        has_run = exists(select(literal(1)).where(self._same(run.c.uuid, outcome.c.correlation_id)))
         return select(func.count(func.distinct(self._exact(outcome.c.correlation_id)))).where(
-            outcome.c.outcome.in_(EXPLICIT), outcome.c.correlation_id != "", ~has_run
+            self._valued(outcome, EXPLICIT), outcome.c.correlation_id != "", ~has_run
         )
 
     def edited_after(self, uid: int, limit: int) -> Select[Any]:
@@ -111,7 +122,7 @@ class ReadoutStatements:
             select(outcome.c.uid, outcome.c.correlation_id, outcome.c.outcome, at.label("at"))
             .select_from(source)
             .where(
-                outcome.c.outcome.in_(EXPLICIT + OBSERVED),
+                self._valued(outcome, (*EXPLICIT, *OBSERVED)),
                 outcome.c.correlation_id != "",
                 in_range,
                 ~self._superseded(),
@@ -128,10 +139,10 @@ class ReadoutStatements:
         other = outcome.alias("other")
         return exists(
             select(literal(1)).where(
-                _equal(self.dialect, other.c.correlation_id, outcome.c.correlation_id),
+                self._same(other.c.correlation_id, outcome.c.correlation_id),
                 or_(
-                    and_(outcome.c.outcome.in_(EXPLICIT), other.c.outcome.in_(EXPLICIT), other.c.uid > outcome.c.uid),
-                    and_(outcome.c.outcome.in_(OBSERVED), other.c.outcome.in_(OBSERVED), other.c.uid < outcome.c.uid),
+                    and_(self._valued(outcome, EXPLICIT), self._valued(other, EXPLICIT), other.c.uid > outcome.c.uid),
+                    and_(self._valued(outcome, OBSERVED), self._valued(other, OBSERVED), other.c.uid < outcome.c.uid),
                 ),
             )
         )
@@ -170,7 +181,7 @@ class ReadoutStatements:
                 func.sum(telemetry.c.latency_ms).label("latency"),
                 func.count(telemetry.c.latency_ms).label("latency_known"),
             )
-            .where(telemetry.c.correlation_id.in_(ids))
+            .where(telemetry.c.correlation_id.in_(self._ids_for(telemetry.c.correlation_id, ids)))
             .group_by(self._exact(telemetry.c.correlation_id))
             .cte("named")
         )
@@ -192,7 +203,23 @@ class ReadoutStatements:
         return [labelled.c[f"{part}_{place}"] for place in range(len(self.grouping)) for part in ("kind", "name")]
 
     def _same_id(self, left: Any, right: Any) -> ColumnElement[bool]:
-        return _equal(self.dialect, left.c.correlation_id, right.c.correlation_id)
+        return self._same(left.c.correlation_id, right.c.correlation_id)
+
+    def _same(self, left: ColumnElement[Any], right: ColumnElement[Any]) -> ColumnElement[bool]:
+        return same_id(self.dialect, left, right, self.collations)
+
+    def _valued(self, outcomes: FromClause, values: Sequence[str]) -> ColumnElement[bool]:
+        # The plain comparison is for the index.
+        column = outcomes.c.outcome
+        exactly = value_among(self.dialect, column, values)
+        return and_(column.in_(values), exactly) if self.dialect == "mysql" else exactly
+
+    def _ids_for(self, column: ColumnElement[Any], ids: Any) -> Any:
+        """Return a list or a subquery of ids as one that the column can be compared with."""
+        if not isinstance(ids, Select):
+            return ids
+        (selected,) = ids.selected_columns
+        return select(in_collation_of(column, selected, self.collations))
 
     def _exact(self, text: ColumnElement[Any]) -> ColumnElement[Any]:
         return exact(self.dialect, text)
@@ -200,22 +227,6 @@ class ReadoutStatements:
 
 #: The columns of what calls took.
 USAGE = ("calls", "cost", "cost_known", "latency", "latency_known")
-
-
-def exact(dialect: str, text: ColumnElement[Any]) -> ColumnElement[Any]:
-    """
-    Return a text so that it equals only itself, to the letter.
-
-    The collations of MySQL and MariaDB know neither case nor accents, and take one emoji for any other; there
-    it comes back as the bytes of UTF-8.
-    """
-    return cast(cast(text, mysql.CHAR(charset="utf8mb4")), LargeBinary) if dialect == "mysql" else text
-
-
-def _equal(dialect: str, left: ColumnElement[Any], right: ColumnElement[Any]) -> ColumnElement[bool]:
-    """Compare two correlation ids to the letter, with the plain comparison for the index."""
-    same = left == right
-    return and_(same, exact(dialect, left) == exact(dialect, right)) if dialect == "mysql" else same
 
 
 #: The first Monday is four days after the epoch.
