@@ -81,6 +81,11 @@ def cell_text(cell: Cell) -> str:
     return " · ".join([*counted, f"{figure} ({interval})"])
 
 
+def counted(number: int, one: str) -> str:
+    """Return a number of things, the one thing given."""
+    return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
+
+
 def _signed(value: float) -> str:
     text = f"{100 * abs(value):.1f}"
     return text if text == "0.0" else f"{'+' if value > 0 else MINUS}{text}"

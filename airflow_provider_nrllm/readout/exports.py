@@ -19,6 +19,7 @@ from airflow_provider_nrllm.readout.counts import (
 )
 from airflow_provider_nrllm.readout.groups import GroupKey, Label
 from airflow_provider_nrllm.readout.shares import Difference, PooledDifference, Share
+from airflow_provider_nrllm.readout.summary import summary_of
 
 #: The most groups of an XCom.
 XCOM_GROUPS = 200
@@ -45,6 +46,7 @@ def as_json(readout: Readout, limit: int | None = None) -> dict[str, Any]:
     periods = readout.periods if limit is None else readout.periods[-XCOM_PERIODS:]
     return {
         "note": NO_RECOMMENDATION,
+        "summary": summary_of(readout)._asdict(),
         "range": range_json(readout.start, readout.end, readout.range_of),
         "ratings_without_run": readout.without_run,
         "grouping": [str(dimension) for dimension in readout.grouping],

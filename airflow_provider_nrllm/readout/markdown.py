@@ -9,6 +9,7 @@ from airflow_provider_nrllm.readout.cells import Table, by_words, cell_text
 from airflow_provider_nrllm.readout.counts import Group, Readout
 from airflow_provider_nrllm.readout.exports import NO_RECOMMENDATION
 from airflow_provider_nrllm.readout.groups import readable
+from airflow_provider_nrllm.readout.summary import summary_of
 from airflow_provider_nrllm.readout.tables import tables_of
 
 
@@ -25,7 +26,8 @@ def as_markdown(readout: Readout, limit: int) -> str:
 def _lines(readout: Readout, groups: Sequence[Group]) -> Iterator[str]:
     yield f"# Outcomes by {by_words(readout.grouping)}"
     yield ""
-    yield f"Range: {readout.in_words}."
+    for title, line in summary_of(readout, code).titled:
+        yield f"- {title}: {line}"
     if readout.without_run:
         yield f"In no range of this kind: {readout.without_run} ratings without a run."
     if len(groups) < len(readout.groups):

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
-from airflow_provider_nrllm.readout.cells import by_words, lines_of, words
+from airflow_provider_nrllm.readout.cells import by_words, counted, lines_of, words
 from airflow_provider_nrllm.readout.counts import Readout
 from airflow_provider_nrllm.readout.exports import NO_RECOMMENDATION
 from airflow_provider_nrllm.readout.pictures import bars_of
+from airflow_provider_nrllm.readout.summary import summary_of
 from airflow_provider_nrllm.readout.tables import tables_of
 from airflow_provider_nrllm.readout.timelines import timelines_of
 
@@ -37,6 +38,7 @@ def as_html(readout: Readout) -> str:
         keep_trailing_newline=True,
     )
     environment.globals.update(
+        counted=counted,
         lines_of=lines_of,
         words=words,
         values=[*ExplicitOutcome, *ObservedOutcome],
@@ -45,7 +47,7 @@ def as_html(readout: Readout) -> str:
     )
     return environment.get_template("page.html.jinja").render(
         by=by_words(readout.grouping),
-        range=readout.in_words,
+        summary=summary_of(readout),
         without_run=readout.without_run,
         note=NO_RECOMMENDATION,
         tables=list(tables_of(readout, readout.groups)),
