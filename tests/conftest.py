@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 # Airflow reads these when it is first imported, which the modules under test do.
 _AIRFLOW_HOME = Path(tempfile.mkdtemp(prefix="nrllm-airflow-"))
@@ -192,3 +193,16 @@ def _make_tables_anew(site: Site) -> None:
     else:
         Path(site.connection["host"]).unlink()
     create_tables(site.engine)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium, which has to be there."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        pytest.fail("Chromium is not installed; on Debian: apt-get install chromium", pytrace=False)
+    with sync_playwright() as playwright:
+        # Chromium's own sandbox needs privileges that a container does not have.
+        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"], timeout=120_000)
+        yield chromium
+        chromium.close()

@@ -14,6 +14,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
@@ -69,10 +71,39 @@ class RealAirflow:
         """The SQLAlchemy URL of Airflow's own database."""
         return self.environment["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"]
 
-    def start(self) -> None:
-        """Start all processes but the scheduler, and wait until the DAGs are known."""
+    @property
+    def address(self) -> str:
+        """Where a browser finds the UI, without a slash at its end."""
+        base = self.environment.get("AIRFLOW__API__BASE_URL", "")
+        return f"http://127.0.0.1:{self._port}{urlsplit(base).path}"
+
+    def let_in(self, passwords: Mapping[str, str]) -> None:
+        """
+        Let users log in, before anything is started.
+
+        :param passwords: the passwords by the names of the users, each of whom has the role of that name
+        """
+        file = self.directory / "passwords.json"
+        file.write_text(json.dumps(dict(passwords)))
+        self.environment["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"] = ",".join(f"{name}:{name}" for name in passwords)
+        self.environment["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"] = str(file)
+
+    def serve(self) -> None:
+        """Start the API server with the UI alone, and wait until it answers."""
         self.command("db", "migrate")
         self._start("api-server", "--host", "127.0.0.1", "--port", str(self._port), "--workers", "1")
+        self.wait(self._answers)
+
+    def _answers(self) -> bool:
+        try:
+            with urlopen(f"{self.address}/api/v2/version", timeout=10) as response:
+                return bool(response.status == 200)
+        except OSError:
+            return False
+
+    def start(self) -> None:
+        """Start all processes but the scheduler, and wait until the DAGs are known."""
+        self.serve()
         self._start("dag-processor")
         self.wait(lambda: self.dag_ids <= {dag_id for (dag_id,) in self.query("SELECT dag_id FROM serialized_dag")})
         self._stop("dag-processor")

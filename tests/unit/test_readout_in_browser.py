@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import base64
 import re
-import shutil
 from pathlib import Path
 
 import axe_playwright_python
 import pytest
-from playwright.sync_api import sync_playwright
 from pypdfium2 import PdfDocument
 
 from airflow_provider_nrllm.readout.counts import Usage
@@ -43,19 +41,6 @@ SMALLEST_TEXT = """
     .map(element => parseFloat(getComputedStyle(element).fontSize)
         * (element.ownerSVGElement ? element.getScreenCTM().a : 1)))
 """
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """Chromium, which has to be there."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        pytest.fail("Chromium is not installed; on Debian: apt-get install chromium", pytrace=False)
-    with sync_playwright() as playwright:
-        # Chromium's own sandbox needs privileges that a container does not have.
-        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"], timeout=120_000)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")
