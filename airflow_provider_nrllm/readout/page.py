@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
-from airflow_provider_nrllm.readout.cells import by_words, counted, lines_of, words
+from airflow_provider_nrllm.readout.cells import UNTOLD, by_words, counted, lines_of, words
 from airflow_provider_nrllm.readout.counts import Readout
 from airflow_provider_nrllm.readout.exports import NO_RECOMMENDATION
-from airflow_provider_nrllm.readout.pictures import bars_of
+from airflow_provider_nrllm.readout.pictures import bars_of, gaps_of
 from airflow_provider_nrllm.readout.summary import summary_of
 from airflow_provider_nrllm.readout.tables import tables_of
 from airflow_provider_nrllm.readout.timelines import timelines_of
@@ -38,6 +38,7 @@ def as_html(readout: Readout) -> str:
         keep_trailing_newline=True,
     )
     environment.globals.update(
+        UNTOLD=UNTOLD,
         counted=counted,
         lines_of=lines_of,
         words=words,
@@ -52,6 +53,7 @@ def as_html(readout: Readout) -> str:
         note=NO_RECOMMENDATION,
         tables=list(tables_of(readout, readout.groups)),
         pictures=bars_of(readout),
+        gaps=gaps_of(readout),
         timelines=timelines_of(readout),
     )
 

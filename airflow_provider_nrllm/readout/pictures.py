@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import ceil
 
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
 from airflow_provider_nrllm.readout.cells import lines_of, words
+from airflow_provider_nrllm.readout.comparisons import Comparisons, explicit_comparisons, observed_comparisons
 from airflow_provider_nrllm.readout.counts import Explicit, Group, Observed, Readout
 from airflow_provider_nrllm.readout.groups import label_text
-from airflow_provider_nrllm.readout.shares import Share
+from airflow_provider_nrllm.readout.shares import Difference, PooledDifference, Share
 
 #: The most groups in a picture; the tables have all.
 PICTURE_GROUPS = 30
@@ -88,6 +90,39 @@ class Bars:
     left_out: int
 
 
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """
+    One difference from the reference.
+
+    :param difference: the difference as text
+    :param mark: where it and the ends of its interval lie, in percent of the width; None where it has no interval
+    """
+
+    name: str
+    difference: tuple[str, ...]
+    mark: Mark | None
+    is_told: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """
+    A picture with the difference of each group from the reference.
+
+    :param topic: the table it belongs to
+    :param value: the value whose share is compared
+    :param limit: the end of its scale in percentage points, to both sides of 0
+    """
+
+    topic: str
+    title: str
+    value: str
+    limit: int
+    gaps: tuple[Gap, ...]
+    left_out: int
+
+
 def bars_of(readout: Readout) -> list[Bars]:
     """Return the bars of each source; a source without a case has none."""
     observed = [
@@ -120,6 +155,47 @@ def _bar(readout: Readout, group: Group, source: Explicit | Observed, share: Sha
     described = ", ".join(f"{count} {words(value)}" for value, count in counts.items())
     name = label_text(group.key, readout.grouping)
     return Bar(name, source.total, segments(counts), described, lines_of(share), mark(share), apart=not group.named)
+
+
+def gaps_of(readout: Readout) -> list[Gaps]:
+    """Return the differences of each source; a source where nothing is compared has none."""
+    observed = observed_comparisons(readout.groups, readout.reference)
+    explicit = explicit_comparisons(readout.groups, readout.reference)
+    return [
+        *_gaps(readout, "observed", ObservedOutcome.ACCEPTED_UNCHANGED, observed),
+        *_gaps(readout, "explicit", ExplicitOutcome.HELPFUL, explicit),
+    ]
+
+
+def _gaps(readout: Readout, source: str, value: StrEnum, compared: Comparisons | None) -> Iterator[Gaps]:
+    if compared is None:
+        return
+    last = readout.grouping[-1]
+    rows: list[tuple[str, Difference | PooledDifference]] = [
+        (label_text(row.group.key, readout.grouping), row.differences[str(value)]) for row in compared.rows
+    ]
+    pooled: list[tuple[str, Difference | PooledDifference]] = [
+        (row.label.text(last), row.differences[str(value)]) for row in compared.pooled
+    ]
+    # A pooled difference stands beside those it is made of, so both have one scale.
+    ends = [abs(end) for _, difference in (*rows, *pooled) for end in difference.interval or ()]
+    limit = min(10 * ceil(10 * max(ends, default=1.0)), 100)
+    title = f"{words(str(value)).capitalize()}: percentage points above or below {compared.reference.text(last)}"
+    for topic, found in (("compared", rows), ("pooled", pooled)):
+        shown = [(name, difference) for name, difference in found if difference.value is not None]
+        gaps = tuple(
+            Gap(name, lines_of(difference), _place(difference, limit), difference.is_told)
+            for name, difference in shown[:PICTURE_GROUPS]
+        )
+        if gaps:
+            yield Gaps(f"{source}-{topic}", title, str(value), limit, gaps, len(shown) - len(gaps))
+
+
+def _place(difference: Difference | PooledDifference, limit: int) -> Mark | None:
+    if difference.value is None or difference.interval is None:
+        return None
+    at, low, high = (round(50 + 5000 * points / limit, 2) for points in (difference.value, *difference.interval))
+    return Mark(at, low, high)
 
 
 def segments(counts: Mapping[str, int]) -> tuple[Segment, ...]:

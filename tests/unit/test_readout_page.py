@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from datetime import date
 from html.parser import HTMLParser
 
@@ -14,18 +15,18 @@ import pytest
 from airflow_provider_nrllm.outcomes.rules import ObservedOutcome
 from airflow_provider_nrllm.readout.cells import cell_text, lines_of
 from airflow_provider_nrllm.readout.exports import as_json
-from airflow_provider_nrllm.readout.groups import Kind, Label, grouping_of, label_text
+from airflow_provider_nrllm.readout.groups import Dimension, Kind, Label, grouping_of, label_text
 from airflow_provider_nrllm.readout.markdown import as_markdown, code
 from airflow_provider_nrllm.readout.over_time import TIMELINE_GROUPS, TIMELINE_PERIODS, period_text
 from airflow_provider_nrllm.readout.page import as_html
 from airflow_provider_nrllm.readout.periods import PeriodWidth
-from airflow_provider_nrllm.readout.pictures import PICTURE_GROUPS, Mark, Segment, mark, segments
+from airflow_provider_nrllm.readout.pictures import PICTURE_GROUPS, Mark, Segment, gaps_of, mark, segments
 from airflow_provider_nrllm.readout.shares import Difference, Share
 from airflow_provider_nrllm.readout.spreadsheet import as_csv
 from airflow_provider_nrllm.readout.tables import tables_of
 from airflow_provider_nrllm.readout.timelines import timelines_of
 from tests.typo3.readouts import FORMULA, SCRIPT
-from tests.typo3.reports import NAMES, WORLD, group, observed, over_time, readout
+from tests.typo3.reports import NAMES, WORLD, arm, group, observed, over_time, readout
 
 
 class Page(HTMLParser):
@@ -110,8 +111,8 @@ def test_each_picture_and_table_is_of_one_source(text):
 def test_a_picture_shows_the_whole_of_each_name():
     names = ["anthropic/claude-sonnet-4-extended-20250514", "anthropic/claude-sonnet-4-extended-20250929"]
     page = Page(as_html(readout([group(name, (1, 1), (1, 1)) for name in names])))
-    # In both pictures, both tables and that of the calls; the second is also beside the first, twice.
-    assert [5, 7] == [page.names.count(name) for name in names]
+    # In both pictures, both tables and that of the calls; the second is also beside the first, twice and drawn.
+    assert [5, 9] == [page.names.count(name) for name in names]
 
 
 def test_a_picture_shows_the_largest_groups_and_says_how_many_there_are():
@@ -134,6 +135,29 @@ def test_a_mark_stands_at_its_share_within_its_interval():
     # Wilson's interval of 8 of 10.
     assert Mark(at=80, low=49.02, high=94.33) == mark(Share(8, 10))
     assert mark(Share(0, 0)) is None
+
+
+def test_a_difference_stands_to_the_left_or_the_right_of_0_on_a_scale_that_holds_all():
+    (picture,) = gaps_of(readout([group("a", (), (80, 20)), group("b", (), (40, 40)), group("c", (), (7, 1))]))
+    # The intervals reach from -42.6 to +23.8 points.
+    assert 50 == picture.limit
+    below, above = picture.gaps
+    # 50 % less 80 %, and 87.5 % less 80 %: 30 points to the left of 0, 7.5 to the right.
+    assert ("b", 20.0, True) == (below.name, below.mark.at, below.is_told)
+    assert ("c", 57.5, False) == (above.name, above.mark.at, above.is_told)
+    assert above.mark.low < 50 < above.mark.high
+
+
+def test_what_is_pooled_is_drawn_on_the_scale_of_what_it_is_made_of():
+    arms = [arm(name, model, *became) for name in ("x", "y") for model, became in [("a", (80, 20)), ("b", (4, 4))]]
+    two = replace(readout(arms), grouping=(Dimension.CONFIGURATION, Dimension.SERVED_MODEL))
+    within, pooled = gaps_of(two)
+    assert ("observed-compared", "observed-pooled") == (within.topic, pooled.topic)
+    assert (within.limit, ["b"]) == (pooled.limit, [gap.name for gap in pooled.gaps])
+
+
+def test_nothing_is_drawn_where_nothing_is_compared():
+    assert [] == gaps_of(readout([group("a", (1, 1), (1, 1)), group(Label(Kind.SEVERAL), (1, 1), (1, 1))]))
 
 
 WEEKS = {
