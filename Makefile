@@ -6,16 +6,19 @@ PYTHON ?= python3
 # Airflow 2.11 knows Python up to 3.12.
 LOWEST_PYTHON ?= $(PYTHON)
 PYTEST_ARGS ?=
+DEMO_ARGS ?=
 BENCH_ARGS ?=
 PIP_INSTALL = pip install --quiet --quiet
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test test-lowest bench lint format build clean servers
+.PHONY: help demo demo-ui screenshots test test-lowest bench lint format build clean servers
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo         see what became of what AI runs wrote, in a TYPO3 database of SQLite"
+	@echo "make demo-ui      the same in Airflow's UI, until Ctrl-C"
+	@echo "make screenshots  take the pictures of the docs anew"
 	@echo "make test         all tests, on SQLite and on MariaDB and PostgreSQL servers of their own"
 	@echo "make test-lowest  the same on the oldest Airflow and libraries that are supported"
 	@echo "make bench        how long a derivation takes, on sites of any size: BENCH_ARGS='--runs 100000 --engines mariadb'"
@@ -25,7 +28,13 @@ help:
 	@echo "make clean        remove all that these made"
 
 demo: .venv/demo-installed
-	@.venv/bin/python -m demo.run
+	@.venv/bin/python -m demo.run $(DEMO_ARGS)
+
+demo-ui: .venv/demo-installed
+	@.venv/bin/python -m demo.ui
+
+screenshots: .venv/test-installed
+	.venv/bin/python -W ignore -m demo.screenshots
 
 test: .venv/test-installed
 	.venv/bin/python -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
@@ -67,7 +76,7 @@ servers:
 
 .venv/demo-installed: pyproject.toml | .venv/bin/python
 	@echo "Installing Airflow and this provider into .venv, for about a minute ..."
-	@.venv/bin/python -m $(PIP_INSTALL) --editable '.[sqlite]'
+	@.venv/bin/python -m $(PIP_INSTALL) --editable '.[sqlite,readout]'
 	@touch $@
 
 # A pip that knows --group is younger than Python 3.11.

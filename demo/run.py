@@ -1,106 +1,84 @@
 """
-The demo: a TYPO3 site in SQLite, the example DAG run on it by Airflow, and what became of each AI run.
+The demo on one screen: what AI runs wrote, what editors did, what the provider answered and why; then the models.
 
-The site holds 34 stories that editors' work on AI-written records can take, carried out by TYPO3 itself; their
-times are moved so that the last of them is of today. ``make demo`` runs this; run again, it keeps the site.
+``make demo`` runs this; run again, it keeps the site. ``make demo DEMO_ARGS=--all`` shows all of its runs.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
-import time
-from collections import Counter
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import create_engine, select
+from sqlalchemy import select
 
-from tests.typo3.loader import load_typo3
-from tests.typo3.tables import create_tables, outcome_rows, run
+from airflow_provider_nrllm.outcomes.rules import ObservedOutcome
+from demo.site import DATABASE, LOG, READOUTS, build, case, derive, shown, site
+from demo.stories import story_of
+from tests.typo3.tables import outcome_rows, run
 
-ROOT = Path(__file__).parent.parent
-HOME = ROOT / ".demo"
-DATABASE = HOME / "typo3.sqlite"
-LOG = HOME / "airflow.log"
+_REPORTS = READOUTS / "main" / "latest"
 
 
 def main() -> None:
-    """Build the site if there is none, have Airflow derive, and print what came of it."""
-    data: dict[str, Any] = json.loads((ROOT / "tests" / "cases" / "typo3_13.4.18.json").read_text())
-    if DATABASE.exists():
-        print(f"The site of an earlier demo is used again: {_shown(DATABASE)}")
-    else:
-        _build(data)
-        print(f"A TYPO3 {data['typo3']} site was built: {_shown(DATABASE)}")
-    site = create_engine(f"sqlite:///{DATABASE}")
-    before = outcome_rows(site)
-    print("Airflow runs the DAG nrllm_observed_outcomes ...", flush=True)
-    _derive()
-    after = outcome_rows(site)
-
-    became = dict(after)
-    with site.connect() as connection:
+    """Build the site if there is none, have Airflow derive and read, and print what came of it."""
+    built = build()
+    print(
+        f"A TYPO3 {case()['typo3']} site, {'built now' if built else 'as an earlier demo built it'}:", shown(DATABASE)
+    )
+    before = _answers()
+    print("Airflow derives what became of what AI runs wrote there, and reads it by model ...\n", flush=True)
+    derive()
+    became = _answers()
+    with site().connect() as connection:
         uuids = [uuid for (uuid,) in connection.execute(select(run.c.uuid).order_by(run.c.uuid)) if uuid]
-    width = max(map(len, uuids)) + 2
-    print(f"\n{'AI run':{width}}{'what became of it':20}what really happened")
+    every = "--all" in sys.argv[1:]
+    print(*_stories(uuids, became, every=every), sep="\n")
+    print()
+    print(*_models(), sep="\n")
+    print(f"\nThe report with its pictures: {shown(_REPORTS / 'outcomes.html')}   In Airflow's UI: make demo-ui")
+    if not every:
+        print(f"All {len(uuids)} runs: make demo DEMO_ARGS=--all   Airflow's log: {shown(LOG)}")
+    added = len(became) - len(before)
+    print(f"Added now: {added or 'nothing, for all that has settled was answered before'}.")
+
+
+def _answers() -> dict[str, str]:
+    """Return the observed outcomes by the runs' uuids; a rating is no answer of ours."""
+    observed = {str(value) for value in ObservedOutcome}
+    return {uuid: value for uuid, value in outcome_rows(site()) if value in observed}
+
+
+def _stories(uuids: list[str], became: dict[str, str], *, every: bool) -> Iterator[str]:
+    yield _line("run", "the AI wrote", "then editors", "answer", "why it is not what one would say")
     for uuid in uuids:
-        happened = data["what_happened"].get(uuid, "(a second run, which is part of another's story)")
-        print(f"{uuid:{width}}{became.get(uuid, 'not yet'):20}{happened}")
-    print("\nWhere the two differ, TYPO3's history cannot tell, or the rules say so:")
-    print("docs/explanation/how-outcomes-are-derived.md, What stays coarse\n")
-    for outcome, count in sorted(Counter(became.values()).items()):
-        print(f"{count:3} {outcome}")
-    if open_still := sum(uuid not in became for uuid in uuids):
-        print(f"{open_still:3} not yet: the window of {data['window_days']} days is still open")
-    added = len(after) - len(before)
-    print(f"\nAdded now: {added or 'nothing, for all that has settled was answered before'}.")
-    print(f"The outcomes are in the table tx_nrllm_call_outcome of {_shown(DATABASE)}.")
-    print(f"Airflow's log is {_shown(LOG)}.")
+        name, story = story_of(uuid)
+        if every or story.first:
+            answer = became.get(uuid, "not yet")
+            yield _line(name, story.wrote, story.then, answer, story.why if answer != story.one_would_say else "")
 
 
-def _shown(path: Path) -> str:
-    return os.path.relpath(path)
+def _line(run: str, wrote: str, then: str, answer: str, why: str) -> str:
+    return f"{run:7}{wrote:24}{then:33}{answer:20}{why}".rstrip()
 
 
-def _build(data: dict[str, Any]) -> None:
-    """Build the site beside its place, and move it there when it is whole."""
-    HOME.mkdir(exist_ok=True)
-    unfinished = DATABASE.with_suffix(".new")
-    unfinished.unlink(missing_ok=True)
-    site = create_engine(f"sqlite:///{unfinished}")
-    create_tables(site)
-    load_typo3(site, data, offset=int(time.time()) - data["now"])
-    site.dispose()
-    unfinished.rename(DATABASE)
+def _models() -> Iterator[str]:
+    observed = json.loads((_REPORTS / "outcomes.json").read_text())["observed"]["groups"]
+    heads = "".join(f"{str(value).replace('_', ' '):>10}" for value in list(ObservedOutcome)[1:])
+    yield f"{'model (made up)':24}{'runs':>6}   {'accepted unchanged, of those decided':38}{heads}"
+    for group in observed:
+        (label,) = group["group"]
+        share = group["shares"]["accepted_unchanged"]
+        counts = "".join(f"{group[value]:10}" for value in list(ObservedOutcome)[1:])
+        yield f"{label['name'] or label['kind']:24}{group['runs']:6}   {_share(share):38}{counts}"
 
 
-def _derive() -> None:
-    """Run the example DAG in an Airflow of the demo's own, which logs to a file."""
-    airflow_home = HOME / "airflow"
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")},
-        "AIRFLOW_HOME": str(airflow_home),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
-        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
-        "AIRFLOW_CONN_NRLLM_DEFAULT": json.dumps({"conn_type": "sqlite", "host": str(DATABASE)}),
-    }
-    with LOG.open("w") as log:
-        done = subprocess.run(
-            [sys.executable, "-m", "demo.derive"],
-            cwd=ROOT,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-    if done.returncode:
-        last = "".join(LOG.read_text(errors="replace").splitlines(keepends=True)[-15:])
-        sys.exit(f"{last}\nThe DAG did not run to its end; Airflow's log is {_shown(LOG)}.")
+def _share(share: dict[str, Any]) -> str:
+    if share["value"] is None:
+        return "-"
+    value, low, high = (100 * share[name] for name in ("value", "low", "high"))
+    return f"{value:.1f} % (95 % interval: {low:.1f} to {high:.1f})"
 
 
 if __name__ == "__main__":

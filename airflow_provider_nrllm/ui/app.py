@@ -105,8 +105,13 @@ def show_readout(site: str = Readouts.UNNAMED, of: str = "") -> Response:
 
 
 def show_report(site: str = Readouts.UNNAMED, of: str = "") -> Response:
-    """Show the report of a readout, as it was written."""
-    return _html(200, _configured().report(site, of), _REPORT_POLICY)
+    """
+    Show the report of a readout, as it was written.
+
+    :param of: its dated folder; the newest without
+    """
+    readouts = _configured()
+    return _html(200, readouts.report(site, of or readouts.of(site)[0]), _REPORT_POLICY)
 
 
 def _readouts() -> Readouts | None:

@@ -33,3 +33,12 @@ def test_the_example_dag_run_again_adds_nothing(site, observed_outcomes):
         done = run_dag(observed_outcomes, pendulum.datetime(2026, 1, 9, tz="UTC"))
         assert done.state == "success"
     assert outcome_rows(site.engine) == accepted(case)
+
+
+def test_the_readout_dag_writes_a_folder_of_its_interval_where_the_page_reads(site, load_dag, tmp_path, monkeypatch):
+    site.define_connection("nrllm_default")
+    monkeypatch.setenv("AIRFLOW__NRLLM__READOUT_PATH", str(tmp_path))
+    # A Monday, on which the interval of the week before ends.
+    done = run_dag(load_dag("nrllm_readout"), pendulum.datetime(2026, 1, 12, 6, tz="UTC"))
+    assert "success" == done.state
+    assert ["2026-01-12T060000Z", "latest"] == sorted(folder.name for folder in (tmp_path / "main").iterdir())

@@ -108,6 +108,10 @@ class RealAirflow:
         self.wait(lambda: self.dag_ids <= {dag_id for (dag_id,) in self.query("SELECT dag_id FROM serialized_dag")})
         self._stop("dag-processor")
 
+    def schedule(self) -> None:
+        """Start the scheduler, which runs what is asked for."""
+        self._start("scheduler")
+
     def follow_schedules(self, dag_id: str) -> None:
         """Let the schedule of one DAG make runs, all others paused."""
         self.environment["AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE"] = "True"

@@ -81,6 +81,6 @@ def test_the_entry_of_the_menu_shows_the_figures_of_a_site(logged_in, airflow, s
 
 
 def test_the_page_opened_directly_comes_after_the_login_and_runs_no_planted_script(logged_in, airflow):
-    tab = logged_in(f"nrllm/report?site=other&of={NEWEST}", "light")
+    tab = logged_in("nrllm/report?site=other", "light")
     expect(tab.get_by_role("table").first).to_be_visible(timeout=60_000)
     assert "run" not in (tab.title(), tab.locator("body").text_content())

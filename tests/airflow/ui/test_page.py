@@ -66,6 +66,12 @@ def test_a_report_is_shown_as_it_was_written(ask, directory):
     assert "<!DOCTYPE html><p>façade {{ 7 * 7 }} \N{ROCKET}" == ask(f"report?of={NEWEST}").body
 
 
+def test_without_its_folder_the_newest_report_is_shown(ask, directory):
+    write(directory, "earlier", folder=EARLIER)
+    write(directory, "newest")
+    assert "newest" == ask("report").body
+
+
 def test_a_readout_written_after_a_look_is_seen_by_the_next(ask, directory):
     write(directory, folder=EARLIER)
     ask("")

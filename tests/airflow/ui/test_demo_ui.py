@@ -1,0 +1,57 @@
+"""``make demo-ui`` shows the page to who logs in as it says, and leaves no process behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+ROOT = Path(__file__).parent.parent.parent.parent
+
+
+def processes_that_name(text):
+    """Return the command lines of the processes whose environment names a text."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if text.encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_bytes())
+        except OSError:
+            continue  # ended meanwhile
+    return found
+
+
+def test_the_demo_shows_its_readout_and_ends_all_it_started_on_ctrl_c(browser, tmp_path):
+    home = tmp_path / "demo"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")}
+    demo = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-m", "demo.ui"],
+        env={**environment, "DEMO_HOME": str(home)}, cwd=ROOT, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        said = ""
+        for line in demo.stdout:
+            said += line
+            if "Ctrl-C" in line:
+                break
+        address, user, password = re.search(
+            r"(http://127\.0\.0\.1:\d+)/\s+user: (\S+)\s+password: (\S+)", said
+        ).groups()
+        tab = browser.new_page()
+        tab.set_default_timeout(60_000)
+        tab.goto(f"{address}/nrllm/")
+        tab.fill("input[name=username]", user)
+        tab.fill("input[name=password]", password)
+        tab.keyboard.press("Enter")
+        expect(tab.frame_locator("iframe").get_by_text("larch-large").first).to_be_visible(timeout=60_000)
+        tab.close()
+        assert processes_that_name(str(home)) != []
+    finally:
+        demo.send_signal(signal.SIGINT)
+        demo.wait(60)
+    assert [] == processes_that_name(str(home))
