@@ -1,5 +1,5 @@
 #!/bin/sh
-# Brings what the tests need beside Python: MariaDB, PostgreSQL, what mysqlclient is built with, and Chromium.
+# Brings what the tests need beside Python: MariaDB, PostgreSQL, PgBouncer, what mysqlclient is built with, and Chromium.
 # On Debian and Ubuntu it installs the packages (through sudo where we are not root). Elsewhere it says what is
 # missing. The tests start servers of their own: those of the packages are not started.
 set -eu
@@ -34,12 +34,13 @@ have postgres && have initdb || add postgresql
 has_client_library || { add libmariadb-dev; add pkg-config; }
 have cc || have gcc || add gcc
 have_python_header || add python3-dev
+have pgbouncer || add pgbouncer
 have chromium || have chromium-browser || have google-chrome || add chromium
 
 [ -z "$packages" ] && exit 0
 
 if ! command -v apt-get >/dev/null; then
-    echo "The tests need MariaDB, PostgreSQL, a C build of mysqlclient, and Chromium; install what Debian calls:$packages" >&2
+    echo "The tests need MariaDB, PostgreSQL, PgBouncer, a C build of mysqlclient, and Chromium; install what Debian calls:$packages" >&2
     exit 1
 fi
 

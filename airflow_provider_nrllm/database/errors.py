@@ -3,66 +3,76 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from typing import NamedTuple
 
-from sqlalchemy import Table
 from sqlalchemy.exc import DBAPIError
 
 _MISSING_CODES = frozenset({1046, 1054, 1146, "42P01", "42703"})
 _MISSING_TEXTS = ("no such table", "no such column")
-_PASSING_CODES = frozenset({1205, 1213, "40001", "40P01", "55P03"})
+#: Another transaction won: a deadlock, a serialization failure, a row that changed since it was read.
+_CONFLICT_CODES = frozenset({1020, 1213, "40001", "40P01"})
+_PASSING_CODES = _CONFLICT_CODES | {1205, "55P03"}
 _DENIED_CODES = frozenset({1044, 1142, 1143, "42501"})
 _DENIED_TEXTS = (
-    re.compile(
-        r"(?P<privilege>[A-Z]+) command denied .* for (column '(?P<column>\w+)' in )?table .*?(?P<table>\w+)\W*$"
-    ),
+    re.compile(r"(?P<privilege>[A-Z]+) command denied .* for column '(?P<column>\w+)' in table '(?P<table>\w+)'"),
+    re.compile(r"(?P<privilege>[A-Z]+(?:, ?[A-Z ]+)*) command denied .* for table .*?(?P<table>\w+)\W*$"),
     re.compile(r"permission denied for \w+ \"?(?P<table>\w+)"),
 )
 
 
+class Denial(NamedTuple):
+    """What a database refused, as far as its error tells: a privilege, on a table, of one column."""
+
+    table: str
+    privilege: str
+    column: str | None
+
+
 def lacks_table_or_column(error: DBAPIError) -> bool:
     """Whether a statement names a table or column that is not there."""
-    return _code(error) in _MISSING_CODES or str(error.orig).startswith(_MISSING_TEXTS)
+    return code_of(error.orig) in _MISSING_CODES or str(error.orig).startswith(_MISSING_TEXTS)
 
 
 def is_denied(error: DBAPIError) -> bool:
     """Whether the user lacks a privilege for a statement."""
-    return _code(error) in _DENIED_CODES
+    return code_of(error.orig) in _DENIED_CODES
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether another transaction won, so that the same in a new transaction may succeed at once."""
+    return isinstance(error, DBAPIError) and code_of(error.orig) in _CONFLICT_CODES
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether the same again may succeed: after a deadlock, a lock wait time-out or a serialization failure."""
+    """Whether the same again may succeed: after a conflict or a lock wait time-out."""
     if not isinstance(error, DBAPIError):
         return False
-    return _code(error) in _PASSING_CODES or "database is locked" in str(error.orig)
+    return code_of(error.orig) in _PASSING_CODES or "database is locked" in str(error.orig)
 
 
 def named(error: DBAPIError) -> str:
     """Return what kind of error it is, with no word of what it was about: PostgreSQL, for one, quotes the row."""
-    return f"{type(error.orig).__name__} {_code(error) or ''}".strip()
+    return f"{type(error.orig).__name__} {code_of(error.orig) or ''}".strip()
 
 
-def missing_grant(error: DBAPIError, known: Iterable[Table]) -> str:
-    """
-    Return a sentence with the GRANT that a refusal asks for, empty where its text does not tell.
-
-    :param known: the tables whose columns may be named
-    """
-    denied = next((found for text in _DENIED_TEXTS if (found := text.search(str(error.orig)))), None)
-    if denied is None:
-        return ""
-    told = denied.groupdict()
-    name = told["table"]
-    if name.endswith("_seq"):
-        return f"Missing: GRANT USAGE ON SEQUENCE {name}. "
-    columns = [told["column"]] if told.get("column") else next((t.c.keys() for t in known if t.name == name), [])
-    of_columns = f" ({', '.join(columns)})" if columns else ""
-    return f"Missing: GRANT {told.get('privilege') or 'SELECT'}{of_columns} ON {name}. "
+def denial_of(error: DBAPIError) -> Denial | None:
+    """Return what was refused, None where the error does not tell."""
+    for text in _DENIED_TEXTS:
+        if found := text.search(str(error.orig)):
+            told = found.groupdict()
+            privilege = told.get("privilege") or _privilege_for(error.statement or "")
+            return Denial(told["table"], privilege, told.get("column"))
+    return None
 
 
-def _code(error: DBAPIError) -> int | str | None:
+def _privilege_for(statement: str) -> str:
+    """Return the privilege that a statement asks for; PostgreSQL does not say which one was missing."""
+    verb = statement.split(None, 1)[0].upper() if statement.strip() else ""
+    return verb if verb in ("INSERT", "UPDATE", "DELETE") else "SELECT"
+
+
+def code_of(cause: BaseException | None) -> int | str | None:
     """Return the engine's own code: a number from MySQL and MariaDB, an SQLSTATE from PostgreSQL, None from SQLite."""
-    cause = error.orig
     for code in (getattr(cause, "errno", None), *getattr(cause, "args", ())[:1]):
         if isinstance(code, int):
             return code

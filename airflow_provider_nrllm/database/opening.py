@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
+import logging
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowNotFoundException, BaseHook
 from airflow.providers.common.sql.hooks.sql import DbApiHook
-from sqlalchemy import create_engine, event
-from sqlalchemy.engine import Connection, Engine
+from sqlalchemy import create_engine
+from sqlalchemy.engine import Engine
 from sqlalchemy.pool import NullPool
 
-from airflow_provider_nrllm.database.session import set_session
+from airflow_provider_nrllm.database.errors import code_of
+from airflow_provider_nrllm.database.session import prepare_connection, prepare_transactions
 from airflow_provider_nrllm.exceptions import NrLlmConnectionError
+
+_log = logging.getLogger(__name__)
 
 
 class Driver(NamedTuple):
@@ -25,7 +28,7 @@ class Driver(NamedTuple):
 
 def _driver(connection: Any) -> Driver | None:
     """Return the driver of a DB-API connection by the module its class comes from; None for one not supported."""
-    package = type(connection).__module__.partition(".")[0]
+    package = _package(connection)
     if package == "MySQLdb":
         from MySQLdb.cursors import Cursor
 
@@ -41,6 +44,10 @@ def _driver(connection: Any) -> Driver | None:
     }.get(package)
 
 
+def _package(connection: Any) -> str:
+    return type(connection).__module__.partition(".")[0]
+
+
 def open_connection(conn_id: str) -> Any:
     """
     Return a DB-API connection as the Airflow hook of the connection opens it.
@@ -51,11 +58,12 @@ def open_connection(conn_id: str) -> Any:
     return _connect(conn_id, _db_hook(conn_id))
 
 
-def open_engine(conn_id: str) -> Engine:
+def open_engine(conn_id: str, seconds: float | None = None) -> Engine:
     """
     Return an SQLAlchemy engine whose connections the Airflow hook of the connection opens.
 
     :param conn_id: the Airflow connection
+    :param seconds: how long a statement may take; None for as long as the server lets it
     :raises NrLlmConnectionError: where the connection cannot be one to a TYPO3 database
     """
     db_hook = _db_hook(conn_id)
@@ -71,13 +79,12 @@ def open_engine(conn_id: str) -> Engine:
         if driver.row_type:
             # The extra "cursor" of an Airflow connection changes what a row is.
             setattr(connection, *driver.row_type)
+        prepare_connection(connection, _package(connection), seconds)
         return connection
 
     # hide_parameters: an error's text goes into the task's log, and parameters are data.
     engine = create_engine(driver.url, creator=creator, poolclass=NullPool, hide_parameters=True)
-    if engine.dialect.name == "sqlite":
-        _use_explicit_transactions(engine)
-    set_session(engine)
+    prepare_transactions(engine, seconds)
     return engine
 
 
@@ -111,17 +118,34 @@ def _connect(conn_id: str, db_hook: DbApiHook) -> Any:
     except (ImportError, RuntimeError, AirflowException) as error:
         # The hooks say so when the driver itself is not installed.
         raise NrLlmConnectionError(
-            f"Connection {conn_id!r} cannot be opened: {error} "
+            f"Connection {conn_id!r} cannot be opened: {str(error).strip()} "
             "Install this provider with the extra of your engine, 'airflow-provider-nrllm[mysql]', "
             "[postgres] or [sqlite]."
-        ) from error
+        ) from None
     except Exception as error:
-        # It may be temporary, so the driver's error is kept and Airflow retries; a note names the connection.
-        error.add_note(
+        if _is_of_the_extra(error):
+            found = f"{type(error).__name__}: {str(error).strip()}"
+            raise NrLlmConnectionError(
+                f"Connection {conn_id!r} cannot be opened as it is defined: {found}. "
+                "Check its extra (the names and values of its options, a client, a cursor, JSON of ssl) and its port."
+            ) from None
+        # It may be temporary, so the driver's error is kept and Airflow retries. The log view of Airflow 3 leaves
+        # out notes, so it is logged as well.
+        advice = (
             f"Connection {conn_id!r} cannot be opened. Check its host, port, login, password and schema "
             "(the database), and that the server is up and can be reached from here."
         )
+        error.add_note(advice)
+        _log.error("%s The database said: %s", advice, str(error).strip())
         raise
+
+
+def _is_of_the_extra(error: Exception) -> bool:
+    """Whether a driver or an Airflow hook did not understand what it was given, so that nobody was asked."""
+    if isinstance(error, ValueError | TypeError | LookupError | AttributeError):
+        return True
+    # A server's refusal has a code: mysql-connector-python has the same class for it.
+    return type(error).__name__ == "ProgrammingError" and code_of(error) is None
 
 
 def _unsupported(conn_id: str, found: str) -> NrLlmConnectionError:
@@ -129,17 +153,3 @@ def _unsupported(conn_id: str, found: str) -> NrLlmConnectionError:
         f"Connection {conn_id!r} {found}. Expected one of type mysql (also for MariaDB), postgres or "
         "sqlite, with its provider: pip install 'airflow-provider-nrllm[mysql]', [postgres] or [sqlite]."
     )
-
-
-def _use_explicit_transactions(engine: Engine) -> None:
-    """Let SQLAlchemy begin SQLite's transactions: the driver would begin none before a SELECT; and read any text."""
-
-    @event.listens_for(engine, "connect")
-    def _on_connect(dbapi_connection: Any, _record: Any) -> None:
-        dbapi_connection.isolation_level = None
-        # What is no UTF-8 is no readable payload, and no error.
-        dbapi_connection.text_factory = partial(str, encoding="utf-8", errors="replace")
-
-    @event.listens_for(engine, "begin")
-    def _on_begin(connection: Connection) -> None:
-        connection.exec_driver_sql(connection.get_execution_options().get("sqlite_begin", "BEGIN"))

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import logging
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import Integer, String, Table, literal_column, select
+from sqlalchemy import delete, false, text
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from airflow_provider_nrllm.database.catalog import columns_of
-from airflow_provider_nrllm.database.errors import is_denied, lacks_table_or_column, missing_grant
+from airflow_provider_nrllm.database.errors import (
+    Denial,
+    denial_of,
+    is_conflict,
+    is_denied,
+    lacks_table_or_column,
+    named,
+)
 from airflow_provider_nrllm.database.opening import open_engine
+from airflow_provider_nrllm.database.privileges import Privilege
+from airflow_provider_nrllm.database.requirements import Requirements, explain_missing, other_schemas
 from airflow_provider_nrllm.exceptions import NrLlmPrivilegeError, NrLlmSchemaError
 
 #: The most rows that are read or written at once: engines limit the parameters of a statement.
 MAX_PAGE_SIZE = 5000
 
+#: How often work that lost against another transaction is done before Airflow is left to do it again.
+_TRIES = 6
 
-#: Where what is missing comes from, by table name prefix.
-_MADE_BY = {"tx_nrllm_": "the TYPO3 extension nr_llm", "sys_": "the TYPO3 core"}
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class SiteDatabase:
@@ -33,12 +47,14 @@ class SiteDatabase:
     becomes one of :mod:`airflow_provider_nrllm.exceptions`.
 
     :param conn_id: the Airflow connection
-    :param required: the tables that must be there; named in full when one of them is missing
+    :param requirements: what must be there; named in full when something is missing
+    :param seconds: how long a statement may take; None for as long as the server lets it
     """
 
-    def __init__(self, conn_id: str, required: Sequence[Table] = ()) -> None:
+    def __init__(self, conn_id: str, requirements: Requirements | None = None, *, seconds: float | None = None) -> None:
         self.conn_id = conn_id
-        self.required = tuple(required)
+        self.requirements = requirements or Requirements()
+        self.seconds = seconds
         self._logs_statements = False
 
     @cached_property
@@ -48,8 +64,18 @@ class SiteDatabase:
 
         :raises NrLlmConnectionError: where the connection cannot be one to a TYPO3 database
         """
-        engine = open_engine(self.conn_id)
-        self._logs_statements = engine.dialect.name == "mysql" and _logs_statements(engine)
+        engine = open_engine(self.conn_id, self.seconds)
+        if engine.dialect.name == "mysql":
+            variables = _variables(engine)
+            # A server that replicates statements refuses to write with READ COMMITTED.
+            self._logs_statements = variables.get("log_bin") == "ON" and variables.get("binlog_format") == "STATEMENT"
+            if variables.get("wsrep_on") == "ON" or variables.get("group_replication_single_primary_mode") == "OFF":
+                _log.warning(
+                    "Connection %r: the server is a node of a cluster whose nodes do not share row locks. Let the "
+                    "connections of all who write outcomes of this site name the same node: see "
+                    "docs/how-to/connection.md.",
+                    self.conn_id,
+                )
         return engine
 
     @contextmanager
@@ -76,6 +102,42 @@ class SiteDatabase:
         """
         with self._transaction(isolation_level, "BEGIN IMMEDIATE") as connection:
             yield connection
+
+    def write(self, work: Callable[[Connection], T], isolation_level: str = "READ COMMITTED") -> T:
+        """
+        Do some work in one transaction, and again in a new one if another transaction won; return what it returns.
+
+        A few times, with a short wait of random length between them; then the database's error goes through.
+
+        :param work: everything that the transaction does; what it did is rolled back before it is done again
+        :param isolation_level: as for :meth:`transaction`
+        """
+        for tries in range(1, _TRIES + 1):
+            try:
+                with self.transaction(isolation_level) as connection:
+                    return work(connection)
+            except DBAPIError as error:
+                if tries == _TRIES or not is_conflict(error):
+                    raise
+                _log.info("%s: another transaction won, once more", named(error))
+            time.sleep(random.SystemRandom().uniform(0, 0.05 * 2**tries))
+        raise AssertionError("unreachable")
+
+    def require_row_locks(self, connection: Connection) -> None:
+        """
+        Check that the tables that are written or locked have an engine with transactions and row locks.
+
+        :param connection: of this database
+        :raises NrLlmSchemaError: names the table and its engine
+        """
+        if without := self.requirements.tables_without_row_locks(connection):
+            raise NrLlmSchemaError(self._explain_engines(without))
+
+    def _explain_engines(self, without: Sequence[str]) -> str:
+        return (
+            f"Connection {self.conn_id!r}: tables of an engine without transactions and row locks: "
+            f"{', '.join(without)}. A run might get two outcomes. Expected InnoDB: ALTER TABLE ... ENGINE=InnoDB."
+        )
 
     @contextmanager
     def connection(self, isolation_level: str = "READ COMMITTED") -> Iterator[Connection]:
@@ -106,46 +168,79 @@ class SiteDatabase:
             with engine.execution_options(**options).connect() as connection:
                 yield connection
         except DBAPIError as error:
-            raise self._explained(error) from error
+            if explanation := self._explanation(error):
+                # Its text holds the driver's message: the helpful sentence is the last one in the log.
+                raise explanation from None
+            raise
 
-    def _explained(self, error: DBAPIError) -> Exception:
-        """Return the error of ours where a person has something to mend, else the error itself."""
+    def _explanation(self, error: DBAPIError) -> Exception | None:
+        """Return the error of ours where a person has something to mend."""
         if is_denied(error):
+            grants = self.lacking_grants() or _grant_for(denial_of(error))
+            advice = f" Missing: {'; '.join(grants)}." if grants else ""
             return NrLlmPrivilegeError(
-                f"Connection {self.conn_id!r}: the database refused: {str(error.orig).strip()}. "
-                f"{missing_grant(error, self.required)}All the statements are in docs/how-to/database-user.md."
+                f"Connection {self.conn_id!r}: the database refused: {str(error.orig).strip()}.{advice} "
+                f"All the statements are in {self.requirements.page}."
             )
         if lacks_table_or_column(error) and (missing := self.missing()):
             return NrLlmSchemaError(self.explain_missing(missing))
-        return error
+        return None
 
     def missing(self) -> list[str]:
         """Return the names of the required tables and columns that are not there, columns as ``table.column``."""
         with self.engine.connect() as connection:
-            found = columns_of(connection, [required.name for required in self.required])
-        missing = []
-        for required in self.required:
-            if required.name not in found:
-                missing.append(required.name)
-            else:
-                absent = [c.name for c in required.columns if c.name not in found[required.name]]
-                missing.extend(f"{required.name}.{name}" for name in absent)
-        return missing
+            return self.requirements.missing(connection)
+
+    def lacking_grants(self) -> list[str]:
+        """Return the GRANTs that the user of the connection lacks, without the user. Writes nothing."""
+        if self.missing():
+            return []
+        with self.engine.connect() as connection:
+            return self.requirements.lacking_grants(connection)
 
     def explain_missing(self, missing: Iterable[str]) -> str:
         """Return a sentence that names what is missing, who makes it, and what to do."""
         names = list(missing)
-        makers = sorted({maker for prefix, maker in _MADE_BY.items() if any(n.startswith(prefix) for n in names)})
-        return (
-            f"Connection {self.conn_id!r}: not in the database, or not visible to its user: {', '.join(names)}. "
-            f"Made by {' and '.join(makers)}: install or update it, run TYPO3's database analyzer, and check that "
-            "the connection names the TYPO3 database."
-        )
+        with self.engine.connect() as connection:
+            return explain_missing(self.conn_id, names, other_schemas(connection, names))
+
+    def test(self) -> str:
+        """
+        Return what is wrong with the database, the user or the tables; empty if nothing is. Writes nothing.
+
+        :raises Exception: where the connection cannot be opened
+        """
+        if missing := self.missing():
+            return self.explain_missing(missing)
+        with self.engine.connect() as connection:
+            without = self.requirements.tables_without_row_locks(connection)
+        if without:
+            return self._explain_engines(without)
+        if self.engine.dialect.name == "sqlite" and self.requirements.inserted:
+            # A file that may only be read refuses also what changes no row.
+            with self.transaction() as connection:
+                connection.execute(delete(self.requirements.inserted[0]).where(false()))
+        if grants := self.lacking_grants():
+            return (
+                f"Connection {self.conn_id!r}: its user lacks privileges. Missing: {'; '.join(grants)}. "
+                f"All the statements are in {self.requirements.page}."
+            )
+        return ""
 
 
-def _logs_statements(engine: Engine) -> bool:
-    """Whether MySQL or MariaDB replicates statements, and so refuses to write with READ COMMITTED."""
+def _grant_for(denial: Denial | None) -> list[str]:
+    """Return the GRANT for what a database refused that no hook asks for at the start, such as a written record."""
+    if denial is None:
+        return []
+    if denial.table.endswith("_seq"):
+        return [f"GRANT USAGE ON SEQUENCE {denial.table}"]
+    columns = (denial.column,) if denial.column and denial.privilege != "DELETE" else ()
+    return [Privilege(denial.table, denial.privilege, columns).grant()]
+
+
+def _variables(engine: Engine) -> dict[str, str]:
+    """Return the settings of MySQL or MariaDB that tell how it replicates."""
+    names = ("log_bin", "binlog_format", "wsrep_on", "group_replication_single_primary_mode")
+    query = text(f"SHOW VARIABLES WHERE Variable_name IN {names}")
     with engine.connect() as connection:
-        logs = connection.execute(select(literal_column("@@log_bin", Integer))).scalar()
-        unit = connection.execute(select(literal_column("@@binlog_format", String))).scalar()
-    return bool(logs) and unit == "STATEMENT"
+        return {row[0]: row[1] for row in connection.execute(query)}

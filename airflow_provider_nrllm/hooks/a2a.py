@@ -19,8 +19,9 @@ from airflow_provider_nrllm.a2a.removal import (
 from airflow_provider_nrllm.a2a.rows import without_content
 from airflow_provider_nrllm.a2a.rules import Ceiling, Event, Task
 from airflow_provider_nrllm.a2a.sealed import Json, Result, Sealed, seal_result
-from airflow_provider_nrllm.a2a.tables import A2A_TABLES
+from airflow_provider_nrllm.a2a.tables import A2A_TABLES, event, task
 from airflow_provider_nrllm.database.hook import SiteHook
+from airflow_provider_nrllm.database.requirements import Requirements
 from airflow_provider_nrllm.exceptions import NrLlmSchemaError
 
 Seal = Callable[[str], str]
@@ -38,7 +39,13 @@ class NrLlmA2AHook(SiteHook):
     """
 
     hook_name = "nr_llm A2A"
-    required = A2A_TABLES
+    requirements = Requirements(
+        A2A_TABLES,
+        inserted=(event,),
+        deleted=(task, event),
+        locked=(task,),
+        page="docs/how-to/a2a-database-user.md",
+    )
 
     def require_tables(self) -> None:
         """

@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 
 from airflow_provider_nrllm.database.catalog import collations_of
 from airflow_provider_nrllm.database.hook import SiteHook
+from airflow_provider_nrllm.database.requirements import Requirements
 from airflow_provider_nrllm.database.tables import tables_of_a_derivation
 from airflow_provider_nrllm.edits.field_names import FIELD_NAMES_TABLE, read_field_names
 from airflow_provider_nrllm.edits.meanings import IgnoredFields, Meaning, meaning_of_aftermath, strongest
@@ -43,7 +44,10 @@ class NrLlmEditedAuditHook(SiteHook):
     ) -> None:
         super().__init__(nrllm_conn_id, **kwargs)
         self.machine_users = tuple(machine_users)
-        self.required = (*tables_of_a_derivation(self.machine_users), FIELD_NAMES_TABLE)
+        self.requirements = Requirements(
+            (*tables_of_a_derivation(self.machine_users), FIELD_NAMES_TABLE),
+            page="docs/how-to/read-outcomes-by-model.md",
+        )
 
     def edited_by_group(
         self,

@@ -13,7 +13,9 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.sql import Select
 
 from airflow_provider_nrllm.database.hook import SiteHook
+from airflow_provider_nrllm.database.requirements import Requirements
 from airflow_provider_nrllm.database.tables import outcome as outcome_table
+from airflow_provider_nrllm.database.tables import run as run_table
 from airflow_provider_nrllm.database.tables import tables_of_a_derivation
 from airflow_provider_nrllm.edits.field_names import read_field_names
 from airflow_provider_nrllm.edits.meanings import IgnoredFields, edit_of_our_fields
@@ -66,7 +68,9 @@ class NrLlmHook(SiteHook):
     ) -> None:
         super().__init__(nrllm_conn_id, **kwargs)
         self.machine_users = tuple(machine_users)
-        self.required = tables_of_a_derivation(self.machine_users)
+        self.requirements = Requirements(
+            tables_of_a_derivation(self.machine_users), inserted=(outcome_table,), locked=(run_table,)
+        )
 
     def pages(
         self, start: int | None, end: int, *, window: int, page_size: int, our_fields: IgnoredFields | None = None
@@ -113,6 +117,7 @@ class NrLlmHook(SiteHook):
                 yield replace(page, reached=rows[-1][0] + lag)
 
         with self.database.snapshot() as connection:
+            self.database.require_row_locks(connection)
             lookup = outcome_lookup(connection)
             if self.machine_users:
                 self._warn_of_unknown_users(connection)
@@ -166,16 +171,22 @@ class NrLlmHook(SiteHook):
         :param runs: the runs of the page
         :param outcomes: their outcomes by uuid
         """
-        with self.database.transaction() as connection:
+
+        def record_locked(connection: Connection) -> tuple[list[SettledRun], list[SettledRun]]:
             uids = [uid for run in runs for uid in run.run_uids]
             locked = set(connection.execute(statements.lock_runs(uids)).scalars()) if uids else set()
             there = [run for run in runs if not locked.isdisjoint(run.run_uids)]
-            recorded = self._insert_unanswered(connection, there, outcomes)
-        purged = [run for run in runs if locked.isdisjoint(run.run_uids)]
+            return self._insert_unanswered(connection, there, outcomes), [
+                run for run in runs if locked.isdisjoint(run.run_uids)
+            ]
+
+        # A page is recorded again while it is in hand: a purge beside it may take what it was read from.
+        recorded, purged = self.database.write(record_locked)
         if purged:
             # A purge took these runs after their evidence was read. There is no row to lock any more.
-            with self.database.transaction("SERIALIZABLE") as connection:
-                recorded += self._insert_unanswered(connection, purged, outcomes)
+            recorded += self.database.write(
+                lambda connection: self._insert_unanswered(connection, purged, outcomes), "SERIALIZABLE"
+            )
         return recorded
 
     @staticmethod
@@ -196,8 +207,8 @@ class NrLlmHook(SiteHook):
         """
         Record a person's rating: it replaces the earlier explicit outcome and leaves the observed one alone.
 
-        One transaction, safe to repeat. Of two at once for one correlation id, the later one stays, or the
-        database refuses one of them with a serialization failure or a deadlock, to be tried again (ADR-176).
+        One transaction, safe to repeat. Of two at once for one correlation id, the later one stays. What the
+        database refuses because of another transaction, for another id too, is tried again a few times (ADR-176).
 
         :param correlation_id: a run's uuid, or the correlation id of a call without a run
         :param outcome: ``helpful`` or ``not_helpful``
@@ -212,11 +223,14 @@ class NrLlmHook(SiteHook):
         except ValueError:
             expected = " or ".join(ExplicitOutcome)
             raise ValueError(f"outcome is {outcome!r}; expected {expected}: observed outcomes are derived") from None
-        with self.database.transaction("SERIALIZABLE") as connection:
+
+        def replace_rating(connection: Connection) -> None:
             connection.execute(statements.delete_ratings(connection.dialect.name, correlation_id))
             connection.execute(
                 insert(outcome_table), statements.outcome_rows({correlation_id: rating}, int(time.time()))
             )
+
+        self.database.write(replace_rating, "SERIALIZABLE")
 
     def outcomes(self, correlation_id: str) -> Outcomes:
         """

@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 
 from airflow_provider_nrllm.database.catalog import collations_of
 from airflow_provider_nrllm.database.hook import SiteHook
+from airflow_provider_nrllm.database.requirements import Requirements
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
 from airflow_provider_nrllm.readout.counts import (
     Explicit,
@@ -41,7 +42,7 @@ class NrLlmReadoutHook(SiteHook):
     """
 
     hook_name = "nr_llm readout"
-    required = READOUT_TABLES
+    requirements = Requirements(READOUT_TABLES, page="docs/how-to/read-outcomes-by-model.md")
 
     def readout(
         self,

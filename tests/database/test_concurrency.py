@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 from sqlalchemy import event, text
@@ -197,8 +197,8 @@ def test_two_derivations_of_runs_that_a_purge_took_leave_one_row_a_run(server_si
         except DBAPIError as error:
             errors.append(error)
     late.join()
-    assert len(errors) == 1, "one of the two is refused, and is tried again"
-    assert outcome_rows(server_site.engine) == accepted(case)
+    assert [] == errors
+    assert accepted(case) == outcome_rows(server_site.engine)
 
 
 @pytest.mark.parametrize("beginning", ["SELECT", "INSERT"])
@@ -240,34 +240,24 @@ def test_a_lock_wait_time_out_is_passed_on_and_the_retry_finishes(server_site):
     assert outcome_rows(server_site.engine) == accepted(case)
 
 
-def test_a_deadlock_is_passed_on_and_the_retry_finishes(server_site):
+def test_a_page_that_lost_in_a_deadlock_is_recorded_again(server_site):
     case = many_runs(20)
     load_case(server_site.engine, case)
     hook, page, outcomes = read_page(server_site)
     uids = sorted(uid for run in page.runs for uid in run.run_uids)
-    errors = []
-
-    def record():
-        try:
-            hook.record_observed(page.runs, outcomes)
-        except DBAPIError as error:
-            errors.append(error)
-
-    ours = threading.Thread(target=record)
+    recorded = []
+    ours = threading.Thread(target=lambda: recorded.extend(hook.record_observed(page.runs, outcomes)))
     lock = text("SELECT uid FROM tx_nrllm_agentrun WHERE uid = :uid FOR UPDATE")
     with server_site.engine.connect() as connection:
         connection.execute(lock, {"uid": uids[-1]})
         ours.start()
         wait_until_one_waits_for_a_lock(server_site)
-        try:
-            # The other way round than the derivation locks.
+        # The other way round than the derivation locks; the server may choose either of the two.
+        with suppress(DBAPIError):
             connection.execute(lock, {"uid": uids[0]})
-        except DBAPIError as error:
-            errors.append(error)
     ours.join()
-    assert len(errors) == 1
-    derive(server_site)
-    assert outcome_rows(server_site.engine) == accepted(case)
+    assert 20 == len(recorded)
+    assert accepted(case) == outcome_rows(server_site.engine)
 
 
 def test_two_ratings_at_once_leave_one(server_site):

@@ -28,7 +28,7 @@ def test_a_hook_gives_the_connection_that_the_hook_of_airflow_opens(site, hook):
 def test_the_test_of_a_connection_names_the_table_that_a_hook_lacks(site_to_change, hook):
     create_a2a_tables(site_to_change.engine)
     assert hook(site_to_change.conn_id).test_connection()[0]
-    table = hook(site_to_change.conn_id).required[-1].name
+    table = hook(site_to_change.conn_id).requirements.tables[-1].name
     with site_to_change.engine.begin() as connection:
         connection.execute(text(f"DROP TABLE {table}"))
     ok, message = hook(site_to_change.conn_id).test_connection()
