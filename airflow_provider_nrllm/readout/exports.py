@@ -18,6 +18,7 @@ from airflow_provider_nrllm.readout.counts import (
     utc,
 )
 from airflow_provider_nrllm.readout.groups import GroupKey, Label
+from airflow_provider_nrllm.readout.halves import Changes, changes_of
 from airflow_provider_nrllm.readout.shares import Difference, PooledDifference, Share
 from airflow_provider_nrllm.readout.summary import summary_of
 
@@ -55,10 +56,12 @@ def as_json(readout: Readout, limit: int | None = None) -> dict[str, Any]:
         "explicit": {
             "groups": [{**key_json(g.key), **_explicit(g)} for g in groups if g.explicit.total],
             "compared": _comparisons(explicit_comparisons(readout.groups, readout.reference), groups),
+            "changed": _changes(changes_of(readout, ExplicitOutcome.HELPFUL), groups),
         },
         "observed": {
             "groups": [{**key_json(g.key), **_observed(g)} for g in groups if g.observed.total],
             "compared": _comparisons(observed_comparisons(readout.groups, readout.reference), groups),
+            "changed": _changes(changes_of(readout, ObservedOutcome.ACCEPTED_UNCHANGED), groups),
         },
         "period": str(readout.width),
         "periods": [_period(period) for period in periods],
@@ -166,6 +169,24 @@ def _comparisons(comparisons: Comparisons | None, groups: Sequence[Group]) -> di
                 **{value: _difference(found) for value, found in row.differences.items()},
             }
             for row in comparisons.pooled
+        ],
+    }
+
+
+def _changes(changes: Changes | None, groups: Sequence[Group]) -> dict[str, Any] | None:
+    if changes is None:
+        return None
+    return {
+        "since": changes.since.isoformat(),
+        "value": str(changes.value),
+        "groups": [
+            {
+                **key_json(row.group.key),
+                "earlier": share_json(row.earlier),
+                "later": share_json(row.later),
+                "difference": _difference(row.difference),
+            }
+            for row in changes.among(groups).rows
         ],
     }
 

@@ -13,8 +13,10 @@ from airflow_provider_nrllm.readout.comparisons import explicit_comparisons, obs
 from airflow_provider_nrllm.readout.counts import Group, Readout
 from airflow_provider_nrllm.readout.exports import rounded, share_json
 from airflow_provider_nrllm.readout.groups import GroupKey
+from airflow_provider_nrllm.readout.halves import changes_of
 from airflow_provider_nrllm.readout.periods import PeriodWidth
 from airflow_provider_nrllm.readout.shares import Difference, PooledDifference, Share
+from airflow_provider_nrllm.readout.summary import summary_of
 
 CSV_COLUMNS = ("table", "group_1", "kind_1", "group_2", "kind_2", "figure", "value", "count", "of", "low", "high")
 
@@ -33,6 +35,9 @@ def as_csv(readout: Readout) -> str:
         writer.writerows([table, *labels, *figures] for table, *figures in _csv_figures(group))
         writer.writerows([table, *labels, *figures] for table, *figures in _csv_over_time(group, readout.width))
     writer.writerows(_csv_differences(readout))
+    writer.writerows(_csv_changes(readout))
+    for told, line in summary_of(readout)._asdict().items():
+        writer.writerow(["summary", "", "", "", "", f"{told}: {line}", "", "", "", "", ""])
     for period in readout.periods:
         for source, counts in (("explicit", period.explicit.counts), ("observed", period.observed.counts)):
             for value, count in counts.items():
@@ -72,6 +77,16 @@ def _csv_differences(readout: Readout) -> Iterator[list[Any]]:
                 figures = _csv_share(over_all)
                 # Of how many strata it is.
                 yield [f"{source} pooled", *labels, value, figures[0], len(over_all.strata), *figures[2:]]
+
+
+def _csv_changes(readout: Readout) -> Iterator[list[Any]]:
+    for source, value in (("explicit", ExplicitOutcome.HELPFUL), ("observed", ObservedOutcome.ACCEPTED_UNCHANGED)):
+        changes = changes_of(readout, value)
+        for row in changes.rows if changes else ():
+            table, labels, since = f"{source} changed", _csv_labels(row.group.key), changes.since if changes else ""
+            yield [table, *labels, f"{value} before {since}", *_csv_share(row.earlier)]
+            yield [table, *labels, f"{value} from {since} on", *_csv_share(row.later)]
+            yield [table, *labels, f"{value} change", *_csv_share(row.difference)]
 
 
 def _csv_labels(key: GroupKey) -> list[str]:

@@ -6,7 +6,7 @@ They are made of the figures below them and recommend nothing (ADR-176).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
@@ -14,10 +14,17 @@ from airflow_provider_nrllm.readout.cells import by_words, counted, lines_of
 from airflow_provider_nrllm.readout.comparisons import Comparisons, explicit_comparisons, observed_comparisons
 from airflow_provider_nrllm.readout.counts import Readout
 from airflow_provider_nrllm.readout.groups import label_text, readable
+from airflow_provider_nrllm.readout.halves import changes_of
+from airflow_provider_nrllm.readout.over_time import period_text
 from airflow_provider_nrllm.readout.shares import Difference, PooledDifference, Share
 
 #: The most differences that a line names; the tables have all.
-NAMED_DIFFERENCES = 3
+NAMED_DIFFERENCES = 4
+
+_SAID: Mapping[ExplicitOutcome | ObservedOutcome, str] = {
+    ObservedOutcome.ACCEPTED_UNCHANGED: "accepted unchanged",
+    ExplicitOutcome.HELPFUL: "rated helpful",
+}
 
 #: Writes a name, which is data, into a line.
 Quote = Callable[[str], str]
@@ -53,21 +60,12 @@ def summary_of(readout: Readout, quote: Quote = in_quotes) -> Summary:
 
     :param quote: how a name is written
     """
+    observed, explicit = ObservedOutcome.ACCEPTED_UNCHANGED, ExplicitOutcome.HELPFUL
     differences = [
-        *_differences(
-            readout,
-            observed_comparisons(readout.groups, readout.reference),
-            ObservedOutcome.ACCEPTED_UNCHANGED,
-            "accepted unchanged",
-            quote,
-        ),
-        *_differences(
-            readout,
-            explicit_comparisons(readout.groups, readout.reference),
-            ExplicitOutcome.HELPFUL,
-            "rated helpful",
-            quote,
-        ),
+        *_differences(readout, observed_comparisons(readout.groups, readout.reference), observed, quote),
+        *_changes(readout, observed, quote),
+        *_differences(readout, explicit_comparisons(readout.groups, readout.reference), explicit, quote),
+        *_changes(readout, explicit, quote),
     ]
     told = [line for is_told, line in differences if is_told]
     untold = [line for is_told, line in differences if not is_told]
@@ -75,7 +73,7 @@ def summary_of(readout: Readout, quote: Quote = in_quotes) -> Summary:
 
 
 def _differences(
-    readout: Readout, compared: Comparisons | None, value: ExplicitOutcome | ObservedOutcome, said: str, quote: Quote
+    readout: Readout, compared: Comparisons | None, value: ExplicitOutcome | ObservedOutcome, quote: Quote
 ) -> Iterator[tuple[bool, str]]:
     """Yield whether each difference from the reference can be told, and the words for it."""
     if compared is None:
@@ -90,11 +88,31 @@ def _differences(
         if difference.value is None:
             continue
         if difference.is_told:
-            often = "more" if difference.value > 0 else "less"
-            points, interval = lines_of(difference)
-            yield True, f"{quote(name)} was {said} {often} often than {reference}{pooled}: {points} points ({interval})"
+            yield True, f"{quote(name)} was {_often(difference, value)} than {reference}{pooled}: {_points(difference)}"
         else:
-            yield False, f"whether {quote(name)} was {said} more or less often than {reference}{pooled}"
+            yield False, f"whether {quote(name)} was {_SAID[value]} more or less often than {reference}{pooled}"
+
+
+def _changes(readout: Readout, value: ExplicitOutcome | ObservedOutcome, quote: Quote) -> Iterator[tuple[bool, str]]:
+    """Yield the words for each change over time that can be told."""
+    changes = changes_of(readout, value)
+    if changes is None:
+        return
+    since = period_text(changes.since, readout.width)
+    for change in changes.rows:
+        if change.difference.is_told:
+            name = label_text(change.group.key, readout.grouping)
+            often, points = _often(change.difference, value), _points(change.difference)
+            yield True, f"{quote(name)} was {often} from {since} on than before: {points}"
+
+
+def _often(difference: Difference | PooledDifference, value: ExplicitOutcome | ObservedOutcome) -> str:
+    return f"{_SAID[value]} {'more' if (difference.value or 0) > 0 else 'less'} often"
+
+
+def _points(difference: Difference | PooledDifference) -> str:
+    points, interval = lines_of(difference)
+    return f"{points} points ({interval})"
 
 
 def _asked(readout: Readout) -> str:

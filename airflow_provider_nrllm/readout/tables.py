@@ -10,6 +10,7 @@ from airflow_provider_nrllm.readout.cells import Cell, Row, Table, by_words, wor
 from airflow_provider_nrllm.readout.comparisons import Comparisons, explicit_comparisons, observed_comparisons
 from airflow_provider_nrllm.readout.counts import Group, Readout
 from airflow_provider_nrllm.readout.groups import Dimension, label_text
+from airflow_provider_nrllm.readout.halves import tables_of_change
 from airflow_provider_nrllm.readout.over_time import tables_over_time
 
 
@@ -22,12 +23,14 @@ def tables_of(readout: Readout, groups: Sequence[Group]) -> Iterator[Table]:
     grouping = readout.grouping
     yield _observed(grouping, groups)
     yield from tables_over_time(readout, "observed", ObservedOutcome.ACCEPTED_UNCHANGED, "among the decided runs")
+    yield from tables_of_change(readout, groups, "observed", ObservedOutcome.ACCEPTED_UNCHANGED)
     if compared := observed_comparisons(readout.groups, readout.reference):
         yield from _side_by_side("observed", readout, compared.among(groups))
     if readout.audited:
         yield edited_table(grouping, groups)
     yield _explicit(grouping, groups)
     yield from tables_over_time(readout, "explicit", ExplicitOutcome.HELPFUL, "among all ratings")
+    yield from tables_of_change(readout, groups, "explicit", ExplicitOutcome.HELPFUL)
     if compared := explicit_comparisons(readout.groups, readout.reference):
         yield from _side_by_side("explicit", readout, compared.among(groups))
     yield _usage(grouping, groups)
