@@ -12,7 +12,7 @@ PIP_INSTALL = pip install --quiet --quiet
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo demo-ui screenshots test test-lowest bench lint format build clean servers
+.PHONY: help demo demo-ui screenshots test test-lowest bench lint docs format build clean servers
 .DELETE_ON_ERROR:
 
 help:
@@ -23,6 +23,7 @@ help:
 	@echo "make test-lowest  the same on the oldest Airflow and libraries that are supported"
 	@echo "make bench        how long a derivation takes, on sites of any size: BENCH_ARGS='--runs 100000 --engines mariadb'"
 	@echo "make lint         style and types"
+	@echo "make docs         the docs as a site, in site/"
 	@echo "make format       put the code in its format"
 	@echo "make build        wheel and sdist, in dist/"
 	@echo "make clean        remove all that these made"
@@ -50,6 +51,12 @@ lint: .venv/test-installed
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 
+# Strict: a link that leads nowhere ends it. Nothing but links may name another site.
+docs: .venv-docs/installed
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
+	@! grep -rnoE '<(script|link|img|iframe)[^>]*(src|href)="?(https?:)?//[^">]*' site --include='*.html'
+	@echo "The site is in site/index.html."
+
 format: .venv/test-installed
 	.venv/bin/ruff check --fix
 	.venv/bin/ruff format
@@ -59,7 +66,7 @@ build: .venv/test-installed
 	.venv/bin/python -m build
 
 clean:
-	rm -rf .venv .venv-lowest .bench .demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest .venv-docs .bench .demo build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 servers:
 	@PYTHON=$(PYTHON) sh tests/install-servers.sh
@@ -73,6 +80,12 @@ servers:
 	@$(LOWEST_PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' || \
 	  { echo "Airflow 2.11 needs Python 3.11 or 3.12; $(LOWEST_PYTHON) is not. Name one: make LOWEST_PYTHON=python3.12" >&2; exit 1; }
 	$(LOWEST_PYTHON) -m venv --clear .venv-lowest
+
+.venv-docs/installed: pyproject.toml
+	$(PYTHON) -m venv --clear .venv-docs
+	.venv-docs/bin/python -m $(PIP_INSTALL) --upgrade 'pip>=25.1'
+	.venv-docs/bin/python -m $(PIP_INSTALL) --group docs
+	@touch $@
 
 .venv/demo-installed: pyproject.toml | .venv/bin/python
 	@echo "Installing Airflow and this provider into .venv, for about a minute ..."
