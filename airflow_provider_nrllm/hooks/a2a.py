@@ -32,7 +32,7 @@ class NrLlmA2AHook(SiteHook):
     """
     Store the results of A2A tasks with their runs' completion, and keep the journal clients are told from.
 
-    Works over the same connections as :class:`~airflow_provider_nrllm.hooks.nrllm.NrLlmHook`. Stored content
+    Works over the same connections as ``NrLlmHook``. Stored content
     is sealed: the hook moves it unopened, and neither logs it nor puts it into an error.
 
     :param nrllm_conn_id: the Airflow connection to the TYPO3 database
@@ -104,7 +104,7 @@ class NrLlmA2AHook(SiteHook):
         Fail a run and its task in one transaction; also a task whose run has failed already.
 
         Writes the task and its run. Safe to repeat. The message is kept as far as the ceiling lets it. The
-        parameters not named here are those of :meth:`complete`.
+        parameters not named here are those of ``complete``.
 
         :param message: the final status message, an A2A message; needs ``seal``
         :param redacted: the redacted message, kept under the ceiling ``redacted``
@@ -160,7 +160,7 @@ class NrLlmA2AHook(SiteHook):
 
     def task(self, task_id: str) -> Task:
         """
-        Return a task as it is committed; :func:`~airflow_provider_nrllm.a2a.wire.task_json` shows it.
+        Return a task as it is committed; ``task_json`` shows it.
 
         :raises TaskNotFoundError: where there is none, or it went with its run
         :raises UnsealedValueError: where one of its values is not sealed; it is then not shown at all

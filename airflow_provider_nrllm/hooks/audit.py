@@ -30,7 +30,7 @@ class NrLlmEditedAuditHook(SiteHook):
     nothing else here needs. ADR-185.
 
     :param nrllm_conn_id: the Airflow connection to the TYPO3 database
-    :param machine_users: as of :class:`~airflow_provider_nrllm.hooks.nrllm.NrLlmHook`
+    :param machine_users: as of ``NrLlmHook``
     """
 
     hook_name = "nr_llm edited audit"
@@ -97,7 +97,7 @@ class NrLlmEditedAuditHook(SiteHook):
         """
         Yield, page by page, the group and the meaning of each run answered ``edited``, by correlation id.
 
-        The parameters are those of :meth:`edited_by_group`.
+        The parameters are those of ``edited_by_group``.
         """
         reader = EvidenceReader(window, self.machine_users)
         last: int | None = 0

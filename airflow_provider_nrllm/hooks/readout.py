@@ -115,7 +115,7 @@ def _usage(connection: Connection, statements: ReadoutStatements) -> Iterator[tu
 
 
 def _sources(counts: Sequence[Any]) -> tuple[Explicit, Observed]:
-    """Return the counts of :data:`VALUES`, the two sources apart."""
+    """Return the counts of ``VALUES``, the two sources apart."""
     by_value = {value: int(count) for value, count in zip(VALUES, counts, strict=True)}
     return (
         Explicit({value: by_value[value] for value in ExplicitOutcome}),

@@ -36,7 +36,7 @@ class NrLlmEditedAuditOperator(BaseOperator):
 
     :param nrllm_conn_id: the Airflow connection to the TYPO3 database; its user needs the right to read
         ``sys_history.history_data``
-    :param group_by: as of :class:`~airflow_provider_nrllm.operators.readout.NrLlmOutcomeReadoutOperator`
+    :param group_by: as of ``NrLlmOutcomeReadoutOperator``
     :param range_of: ``outcome``: when the outcome was recorded has to be in the range; ``run``: when the run was
         made
     :param interval_start: the start of the range, included (templated; a datetime or ISO 8601 text, UTC)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,19 @@ from airflow.providers.common.compat.sdk import BaseHook
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text()
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+#: An address of a file or folder of this repository, as pyproject.toml tells PyPI where that is.
+HOME = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Homepage"]
+OURS = re.compile(
+    re.escape(HOME).replace("github", r"(?:raw\.githubusercontent|github)") + r"/(?:(?:blob|tree)/)?main/(.*)"
+)
+
+
+def links_of(page):
+    """Return where a page's links lead, without the places within pages."""
+    links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", page.read_text())]
+    return [link for link in links if link]
+
 
 try:
     import airflow.sdk
@@ -49,9 +62,22 @@ def test_the_connections_of_the_readme_are_of_their_engines(monkeypatch, value, 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_of_a_page_leads_to_a_file(page):
-    links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", page.read_text())]
-    missing = [link for link in links if link and "://" not in link and not os.path.exists(page.parent / link)]
-    assert missing == []
+    missing = []
+    for link in links_of(page):
+        ours = OURS.fullmatch(link)
+        if "://" in link and not ours:
+            continue
+        if not (ROOT / ours[1] if ours else page.parent / link).exists():
+            missing.append(link)
+    assert [] == missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_link_out_of_what_is_published_together_is_a_whole_address(page):
+    # PyPI shows the README alone, and the docs' site the docs alone.
+    published = ROOT / "docs" if page.is_relative_to(ROOT / "docs") else page
+    relative = [link for link in links_of(page) if "://" not in link]
+    assert [] == [link for link in relative if not (page.parent / link).resolve().is_relative_to(published)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
