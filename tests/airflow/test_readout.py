@@ -139,6 +139,14 @@ def test_a_backfill_of_an_older_range_leaves_the_latest_alone(named, tmp_path):
     assert newest.read_bytes() == latest.read_bytes()
 
 
+def test_one_outcome_of_1970_does_not_make_the_page_long(named, tmp_path):
+    calls(named.engine, "old", "model of 1970")
+    outcome(named.engine, "old", "edited", 0)
+    operator(named, interval_start=None, interval_end=None, output_path=str(tmp_path)).execute({})
+    assert '"1970-01-01"' in (tmp_path / "outcomes.json").read_text()
+    assert (tmp_path / "outcomes.html").stat().st_size < 100_000
+
+
 def test_nothing_is_written_without_a_path(named, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert [] == operator(named).execute({})["files"]

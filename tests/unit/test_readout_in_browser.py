@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import base64
 import re
+from datetime import date, timedelta
 from pathlib import Path
 
 import axe_playwright_python
 import pytest
 from pypdfium2 import PdfDocument
 
-from airflow_provider_nrllm.readout.counts import Usage
+from airflow_provider_nrllm.readout.counts import together
 from airflow_provider_nrllm.readout.page import as_html
-from tests.typo3.reports import EDITED, NAMES, WORLD, group, readout
+from airflow_provider_nrllm.readout.periods import PeriodWidth
+from tests.typo3.reports import EDITED, NAMES, WORLD, over_time, readout
+
+MONDAY = date(2026, 3, 2)
 
 AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text("utf-8")
 
@@ -160,7 +164,9 @@ def test_the_page_is_whole_in_a_sandboxed_frame_under_a_strict_policy(browser, f
 
 @pytest.mark.parametrize("groups", [3, 40])
 def test_on_paper_no_page_is_half_empty(browser, tmp_path, groups):
-    text = as_html(readout(group(f"model {n}", (n, 9), (n, 3, 2, 1), Usage(n), EDITED) for n in range(groups)))
+    weeks = [MONDAY + timedelta(weeks=week) for week in range(13)]
+    world = [over_time(f"model {n}", dict.fromkeys(weeks, ((n, 9), (n, 3, 2, 1))), EDITED) for n in range(groups)]
+    text = as_html(readout(world, together(each.periods for each in world), audited=True, width=PeriodWidth.WEEK))
     page = browser.new_page()
     page.set_content(text)
     page.pdf(path=tmp_path / "page.pdf", prefer_css_page_size=True)
