@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from sqlalchemy import Column, LargeBinary, and_, cast, column, func, or_, select, table, true, union_all
@@ -12,6 +14,8 @@ from sqlalchemy.sql import ColumnElement, TableClause
 
 from airflow_provider_nrllm.database.conditions import ONE_COLLATION, Collation, Collations
 from airflow_provider_nrllm.database.errors import is_denied, lacks_table_or_column
+
+_log = logging.getLogger(__name__)
 
 #: The privileges that, held on a whole database, show its tables and columns to a user of MySQL or MariaDB.
 _REVEALING = ["SELECT", "INSERT", "UPDATE", "DELETE", "REFERENCES", "CREATE", "ALTER", "DROP", "INDEX"]
@@ -53,58 +57,83 @@ class WrittenTables:
         """
         unseen = sorted(set(names) - self._columns.keys())
         if unseen:
-            found = columns_of(connection, unseen, whole_numbers=True)
-            columns = {name: found.get(name, frozenset()) for name in unseen}
+            types = _columns(connection, unseen)
+            self._warn_of_other_types(types)
+            columns = {
+                name: frozenset(each for each, is_integer in types.get(name, {}).items() if is_integer)
+                for name in unseen
+            }
             if connection.dialect.name == "mysql":
                 # What may not be read is never taken for gone.
                 absent = [(name, wanted) for name in unseen for wanted in self.wanted if wanted not in columns[name]]
                 if absent and not _sees_all_tables(connection):
                     self._refused |= {name for name, wanted in absent if _is_refused(connection, name, wanted)}
             self._refused |= _refused_among(
-                connection, {name: found[name].intersection(self.wanted) for name in found.keys() & set(unseen)}
+                connection, {name: columns[name].intersection(self.wanted) for name in types}
             )
             self._columns |= columns | dict.fromkeys(self._refused & set(unseen), frozenset())
         return self._columns
 
+    def _warn_of_other_types(self, types: Mapping[str, Mapping[str, bool]]) -> None:
+        """Say once of each table which of its columns do not count."""
+        for name, columns in types.items():
+            if others := [wanted for wanted in self.wanted if columns.get(wanted) is False]:
+                _log.warning(
+                    "Of the table %s, which runs wrote, no integer column, as TYPO3 makes them: %s. A column of "
+                    "another type counts as absent; without uid, so does the table.", name, ", ".join(others),
+                )  # fmt: skip
 
-def columns_of(
-    connection: Connection, names: Sequence[str], *, whole_numbers: bool = False
-) -> Mapping[str, frozenset[str]]:
+
+def columns_of(connection: Connection, names: Sequence[str]) -> Mapping[str, Collection[str]]:
     """
     Return the columns of those of the named tables that exist and that the user may see, by exact name.
 
-    One statement, whatever the number of names. MySQL and MariaDB show a user only what it has a privilege for.
-
-    :param whole_numbers: only the columns of an integer type
+    One statement, whatever the number of names, and on SQLite one for each view. MySQL and MariaDB show a user only
+    what it has a privilege for.
     """
+    return {name: columns.keys() for name, columns in _columns(connection, names).items()}
+
+
+def _columns(connection: Connection, names: Sequence[str]) -> dict[str, dict[str, bool]]:
+    """Return the columns as :func:`columns_of` does, and whether each is of an integer type."""
     dialect = connection.dialect.name
     if dialect == "sqlite":
-        master = table("sqlite_master", column("name"), column("type"))
-        info = func.pragma_table_info(master.c.name).table_valued("name", "type")
-        query = (
-            select(master.c.name, info.c.name)
-            .select_from(master.join(info, true()))
-            # No view: one whose table is gone would fail all of the statement.
-            .where(master.c.type == "table", master.c.name.in_(names))
-        )
-        # As SQLite itself tells the affinity of a column.
-        is_whole_number = info.c.type.like("%INT%")
-    elif dialect == "postgresql":
+        return _columns_on_sqlite(connection, names)
+    if dialect == "postgresql":
         relation, attribute, of_relation = _postgresql_columns(names)
-        query = select(relation.c.relname, attribute.c.attname).where(of_relation)
-        is_whole_number = func.pg_catalog.format_type(attribute.c.atttypid, None).in_(["smallint", "integer", "bigint"])
+        type_name = func.pg_catalog.format_type(attribute.c.atttypid, None)
+        query = select(relation.c.relname, attribute.c.attname, type_name).where(of_relation)
+        integers = {"smallint", "integer", "bigint"}
     else:
         columns, of_tables = _mysql_columns(names)
-        query = select(columns.c.table_name, columns.c.column_name).where(of_tables)
-        is_whole_number = columns.c.data_type.in_(["tinyint", "smallint", "mediumint", "int", "bigint"])
-    if whole_numbers:
-        query = query.where(is_whole_number)
-    wanted = frozenset(names)
-    found: dict[str, set[str]] = {}
-    for table_name, column_name in connection.execute(query):
-        if table_name in wanted:
-            found.setdefault(table_name, set()).add(column_name)
-    return {name: frozenset(columns) for name, columns in found.items()}
+        query = select(columns.c.table_name, columns.c.column_name, columns.c.data_type).where(of_tables)
+        integers = {"tinyint", "smallint", "mediumint", "int", "bigint"}
+    found: dict[str, dict[str, bool]] = {}
+    for table_name, column_name, column_type in connection.execute(query):
+        if table_name in names:
+            found.setdefault(table_name, {})[column_name] = column_type in integers
+    return found
+
+
+def _columns_on_sqlite(connection: Connection, names: Sequence[str]) -> dict[str, dict[str, bool]]:
+    master = table("sqlite_master", column("name"), column("type"))
+    kinds = select(master.c.name, master.c.type).where(master.c.type.in_(["table", "view"]), master.c.name.in_(names))
+    info = func.pragma_table_info(master.c.name).table_valued("name", "type")
+    query = select(master.c.name, info.c.name, info.c.type).select_from(master.join(info, true()))
+    found: dict[str, dict[str, bool]] = {}
+
+    def read(of_names: Sequence[str]) -> None:
+        for table_name, column_name, column_type in connection.execute(query.where(master.c.name.in_(of_names))):
+            # As SQLite itself tells the affinity of a column.
+            found.setdefault(table_name, {})[column_name] = "INT" in column_type.upper()
+
+    kind_of = {row[0]: row[1] for row in connection.execute(kinds)}
+    read([name for name, kind in kind_of.items() if kind == "table"])
+    for name in (name for name, kind in kind_of.items() if kind == "view"):
+        # A view whose table is gone is gone too, and would fail the statement for all.
+        with suppress(DBAPIError):
+            read([name])
+    return found
 
 
 def _mysql_columns(names: Sequence[str]) -> tuple[TableClause, ColumnElement[bool]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Column, LargeBinary, and_, cast, func, literal, or_
 from sqlalchemy.dialects import mysql
@@ -11,6 +12,20 @@ from sqlalchemy.sql import ColumnElement
 
 #: SQLite nests what is joined by OR, and takes no more than 1000 levels.
 _ORS_IN_A_ROW = 100
+
+
+#: How many values a list in a statement may have. Twelve bytes each, it is a quarter of the smallest packet that a
+#: MySQL or MariaDB server is commonly set to take (max_allowed_packet of 1 MB).
+LIST_LENGTH = 20_000
+
+T = TypeVar("T")
+
+
+def slices(values: Iterable[T], length: int = LIST_LENGTH) -> Iterator[list[T]]:
+    """Yield the values in lists that fit into a statement; none of no values."""
+    rest = iter(values)
+    while some := list(islice(rest, length)):
+        yield some
 
 
 def any_of(conditions: Sequence[ColumnElement[bool]], uid: ColumnElement[Any]) -> ColumnElement[bool]:

@@ -8,57 +8,89 @@ creates none.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from math import isfinite
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import BigInteger, Column, MetaData, String, Table, Text
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator
+
+if TYPE_CHECKING:
+    _Decorator = TypeDecorator[int]
+else:
+    # SQLAlchemy 1.4 knows no type parameter.
+    _Decorator = TypeDecorator
 
 metadata = MetaData()
+
+
+class WholeNumber(_Decorator):
+    """
+    An integer column.
+
+    SQLite stores any value in it: what is no number comes out as 0, TYPO3's own default.
+    """
+
+    impl = BigInteger
+    cache_ok = True
+
+    def result_processor(self, dialect: Dialect, _coltype: object) -> Callable[[Any], int | None] | None:
+        """Leave the numbers of the other engines as they are: most of what a derivation reads is numbers."""
+        return _whole if dialect.name == "sqlite" else None
+
+
+def _whole(value: Any) -> int | None:
+    if value is None or isinstance(value, int):
+        return value
+    return int(value) if isinstance(value, float) and isfinite(value) else 0
+
 
 #: TYPO3 core: one row for each thing DataHandler did to a record.
 history = Table(
     "sys_history",
     metadata,
-    Column("uid", BigInteger, primary_key=True),
-    Column("tstamp", BigInteger),
-    Column("actiontype", BigInteger),
-    Column("recuid", BigInteger),
+    Column("uid", WholeNumber, primary_key=True),
+    Column("tstamp", WholeNumber),
+    Column("actiontype", WholeNumber),
+    Column("recuid", WholeNumber),
     Column("tablename", String(255)),
     Column("usertype", String(2)),
-    Column("workspace", BigInteger),
+    Column("workspace", WholeNumber),
 )
 
 #: nr_llm: one row for each AI run.
 run = Table(
     "tx_nrllm_agentrun",
     metadata,
-    Column("uid", BigInteger, primary_key=True),
+    Column("uid", WholeNumber, primary_key=True),
     Column("uuid", String(36)),
     Column("status", String(32)),
-    Column("finished_at", BigInteger),
-    Column("crdate", BigInteger),
+    Column("finished_at", WholeNumber),
+    Column("crdate", WholeNumber),
 )
 
 #: nr_llm: what a run did, of which only the ``tool_write`` events are read.
 event = Table(
     "tx_nrllm_agentrun_event",
     metadata,
-    Column("uid", BigInteger, primary_key=True),
-    Column("run", BigInteger),
+    Column("uid", WholeNumber, primary_key=True),
+    Column("run", WholeNumber),
     Column("kind", String(32)),
     Column("payload", Text),
-    Column("crdate", BigInteger),
+    Column("crdate", WholeNumber),
 )
 
 #: nr_llm: explicit and observed outcomes by correlation id (ADR-176).
 outcome = Table(
     "tx_nrllm_call_outcome",
     metadata,
-    Column("uid", BigInteger, primary_key=True, autoincrement=True),
-    Column("pid", BigInteger),
+    Column("uid", WholeNumber, primary_key=True, autoincrement=True),
+    Column("pid", WholeNumber),
     Column("correlation_id", String(36)),
     Column("outcome", String(24)),
-    Column("crdate", BigInteger),
-    Column("tstamp", BigInteger),
+    Column("crdate", WholeNumber),
+    Column("tstamp", WholeNumber),
 )
 
 #: What the derivation reads and writes, besides the records that runs wrote.
@@ -74,13 +106,13 @@ def tables_of_a_derivation(machine_users: Collection[str]) -> tuple[Table, ...]:
 
 #: The same with the user, who is compared with :data:`backend_user` inside the database: the id does not leave it.
 history_with_users = history.to_metadata(MetaData())
-history_with_users.append_column(Column("userid", BigInteger))
+history_with_users.append_column(Column("userid", WholeNumber))
 
 #: TYPO3 core: the users of the backend, to tell by name which of them are machines.
 backend_user = Table(
     "be_users",
     metadata,
-    Column("uid", BigInteger, primary_key=True),
+    Column("uid", WholeNumber, primary_key=True),
     Column("username", String(255)),
 )
 
@@ -99,4 +131,4 @@ def record_table(name: str, columns: frozenset[str]) -> Table:
     :param columns: the names of the columns the table has
     """
     present = [column for column in RECORD_COLUMNS if column in columns]
-    return Table(name, MetaData(), Column("uid", BigInteger), *(Column(column, BigInteger) for column in present))
+    return Table(name, MetaData(), Column("uid", WholeNumber), *(Column(column, WholeNumber) for column in present))

@@ -13,11 +13,13 @@ import json
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, MetaData, Table, Text, and_, bindparam, case, cast, func, or_, select
+from sqlalchemy import Column, MetaData, Table, Text, and_, bindparam, case, cast, func, or_, select
 from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import ColumnElement, Select
 
+from airflow_provider_nrllm.database.conditions import slices
+from airflow_provider_nrllm.database.tables import WholeNumber
 from airflow_provider_nrllm.edits.meanings import FieldsByRow, rows_to_read
 from airflow_provider_nrllm.outcomes.evidence import Action
 from airflow_provider_nrllm.outcomes.rules import Aftermath
@@ -25,8 +27,8 @@ from airflow_provider_nrllm.outcomes.rules import Aftermath
 _history = Table(
     "sys_history",
     MetaData(),
-    Column("uid", BigInteger, primary_key=True),
-    Column("actiontype", BigInteger),
+    Column("uid", WholeNumber, primary_key=True),
+    Column("actiontype", WholeNumber),
     Column("history_data", Text),
 )
 
@@ -174,6 +176,7 @@ def read_field_names(connection: Connection, seen: Iterable[Aftermath]) -> Field
     :param seen: what happened after some writes
     """
     uids = {uid for after in seen for uid in rows_to_read(after)}
-    if not uids:
-        return {}
-    return fields_by_row(connection.execute(field_names(connection.dialect.name, uids)).fetchall())
+    fields: dict[int, Fields] = {}
+    for some in slices(uids):
+        fields |= fields_by_row(connection.execute(field_names(connection.dialect.name, some)).fetchall())
+    return fields

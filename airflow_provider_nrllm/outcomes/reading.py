@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from sqlalchemy.engine import Connection
 
 from airflow_provider_nrllm.database.catalog import WrittenTables
+from airflow_provider_nrllm.database.conditions import slices
 from airflow_provider_nrllm.database.tables import RECORD_COLUMNS
 from airflow_provider_nrllm.outcomes import statements
 from airflow_provider_nrllm.outcomes.evidence import (
@@ -41,8 +42,8 @@ def runs_with_writes(connection: Connection, uuids: Collection[str]) -> list[Run
             runs.setdefault(run.uuid, []).append(run)
             uuid_of[run.uid] = run.uuid
     writes: dict[str, list[Write]] = {uuid: [] for uuid in runs}
-    if uuid_of:
-        for run_uid, at, uid, payload in connection.execute(statements.writes_of(connection.dialect.name, uuid_of)):
+    for some in slices(uuid_of):
+        for run_uid, at, uid, payload in connection.execute(statements.writes_of(connection.dialect.name, some)):
             writes[uuid_of[run_uid]].append(Write(at, uid, run_uid, target_of(payload)))
     return [RunsOfUuid(uuid, tuple(same), tuple(writes[uuid])) for uuid, same in runs.items()]
 
@@ -158,10 +159,11 @@ class EvidenceReader:
         # Most of what a derivation reads. A Target for each row would take as long as all else with it; as a
         # key it is the same as its tuple. Fetched many at a time, rows take half as long as one by one.
         rows: dict[tuple[str, int], list[HistoryRow]] = {}
-        query = statements.history_of(connection.dialect.name, states, near, self.machine_users)
-        for some in connection.execute(query).partitions(1000):
-            for table, uid, *row in some:
-                rows.setdefault((table, uid), []).append(HistoryRow(*row))
+        for targets in slices(states):
+            query = statements.history_of(connection.dialect.name, targets, near, self.machine_users)
+            for some in connection.execute(query).partitions(1000):
+                for table, uid, *row in some:
+                    rows.setdefault((table, uid), []).append(HistoryRow(*row))
         # The collations of MySQL and MariaDB also find a name that differs in case.
         return {
             target: Evidence(rows.get(target, ()), self._machine_writes.of(target), state)
@@ -174,13 +176,13 @@ class EvidenceReader:
 
         A record without a row, or in a table that does not exist, is missing (ADR-185).
         """
-        uids = statements.uids_by_table(targets)
-        columns = self._written_tables.read(connection, uids)
+        columns = self._written_tables.read(connection, {target.table for target in targets})
         states = {target: MISSING for target in targets if target.table not in self.refused_tables}
-        present = [table for table in uids if table in self.present_tables]
-        # One statement on any site but one with hundreds of tables that are all written at once.
-        for position in range(0, len(present), statements.TABLES_AT_ONCE):
-            some = {table: uids[table] for table in present[position : position + statements.TABLES_AT_ONCE]}
-            for table, uid, deleted, tstamp, workspace in connection.execute(statements.records(some, columns)):
-                states[Target(table, uid)] = record_of(deleted=deleted, tstamp=tstamp, workspace=workspace)
+        # One statement on any site but one with hundreds of tables, or thousands of records, written at once.
+        for some in slices(target for target in targets if target.table in self.present_tables):
+            uids = statements.uids_by_table(some)
+            for names in slices(uids, statements.TABLES_AT_ONCE):
+                query = statements.records({name: uids[name] for name in names}, columns)
+                for table, uid, deleted, tstamp, workspace in connection.execute(query):
+                    states[Target(table, uid)] = record_of(deleted=deleted, tstamp=tstamp, workspace=workspace)
         return states

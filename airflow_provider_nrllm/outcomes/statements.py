@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
-    BigInteger,
     and_,
     bindparam,
     case,
@@ -31,6 +30,7 @@ from sqlalchemy.sql.selectable import CompoundSelect, FromClause
 
 from airflow_provider_nrllm.database.conditions import any_of, same_id, value_among, zero_if_null
 from airflow_provider_nrllm.database.tables import (
+    WholeNumber,
     backend_user,
     event,
     history,
@@ -238,7 +238,7 @@ def records(uids: Mapping[str, Collection[int]], columns: Mapping[str, frozenset
     selects = []
     for name in uids:
         record = record_table(name, columns[name])
-        state = [record.c.get(column, cast(null(), BigInteger)) for column in ("deleted", "tstamp", "t3ver_wsid")]
+        state = [record.c.get(column, cast(null(), WholeNumber())) for column in ("deleted", "tstamp", "t3ver_wsid")]
         selects.append(select(literal(name), record.c.uid, *state).where(among(record.c.uid, uids[name])))
     return union_all(*selects)
 
