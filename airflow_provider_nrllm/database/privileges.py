@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Table, and_, cast, column, func, literal, select, table, union_all
@@ -27,11 +27,17 @@ class Privilege(NamedTuple):
     columns: tuple[str, ...] = ()
 
     @classmethod
-    def to_read(cls, tables: Iterable[Table]) -> tuple[Privilege, ...]:
-        """Return the privileges that reading the tables needs; a table may come twice."""
+    def to_read(cls, tables: Iterable[Table], unread: Collection[tuple[str, str]] = ()) -> tuple[Privilege, ...]:
+        """
+        Return the privileges that reading the tables needs.
+
+        :param tables: one may come twice, with other columns
+        :param unread: columns that are left out, with their tables
+        """
         columns: dict[str, dict[str, None]] = {}
         for each in tables:
-            columns.setdefault(each.name, {}).update(dict.fromkeys(each.columns.keys()))
+            read = (of_it.name for of_it in each.columns if (each.name, of_it.name) not in unread)
+            columns.setdefault(each.name, {}).update(dict.fromkeys(read))
         return tuple(cls(name, "SELECT", tuple(names)) for name, names in columns.items())
 
     @classmethod

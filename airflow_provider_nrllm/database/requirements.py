@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Table, column, func, select, table
+from sqlalchemy import Column, Table, column, func, select, table
 from sqlalchemy.engine import Connection
 
 from airflow_provider_nrllm.database.catalog import columns_of
@@ -27,6 +28,7 @@ class Requirements:
     :ivar inserted: into which rows are inserted
     :ivar deleted: from which rows are deleted
     :ivar locked: whose rows are locked
+    :ivar unread: columns that are there, and whose privileges only some of what the hook does needs
     :ivar page: of the documentation, with the GRANTs
     """
 
@@ -34,6 +36,7 @@ class Requirements:
     inserted: Sequence[Table] = ()
     deleted: Sequence[Table] = ()
     locked: Sequence[Table] = ()
+    unread: Sequence[Column[Any]] = ()
     page: str = "docs/how-to/database-user.md"
 
     def missing(self, connection: Connection) -> list[str]:
@@ -51,7 +54,7 @@ class Requirements:
     def lacking_grants(self, connection: Connection) -> list[str]:
         """Return the GRANTs that the user lacks, without the user; the tables are all there."""
         needed = (
-            *Privilege.to_read(self.tables),
+            *Privilege.to_read(self.tables, {(each.table.name, each.name) for each in self.unread}),
             *map(Privilege.to_insert, self.inserted),
             *(Privilege(each.name, "DELETE") for each in self.deleted),
         )

@@ -19,7 +19,7 @@ from airflow_provider_nrllm.a2a.removal import (
 from airflow_provider_nrllm.a2a.rows import without_content
 from airflow_provider_nrllm.a2a.rules import Ceiling, Event, Task
 from airflow_provider_nrllm.a2a.sealed import Json, Result, Sealed, seal_result
-from airflow_provider_nrllm.a2a.tables import A2A_TABLES, event, task
+from airflow_provider_nrllm.a2a.tables import A2A_TABLES, event, run, task
 from airflow_provider_nrllm.database.hook import SiteHook
 from airflow_provider_nrllm.database.requirements import Requirements
 from airflow_provider_nrllm.exceptions import NrLlmSchemaError
@@ -44,6 +44,8 @@ class NrLlmA2AHook(SiteHook):
         inserted=(event,),
         deleted=(task, event),
         locked=(task,),
+        # Only who ends a run needs these.
+        unread=tuple(column for column in run.c if column.name not in ("uid", "status")),
         page="docs/how-to/a2a-database-user.md",
     )
 

@@ -94,7 +94,9 @@ class NrLlmEditedAuditOperator(BaseOperator):
         )
         grouping, window = grouping_of(self.group_by), window_seconds(self.window)
         self.log.info("Range %s; window %d days", partition, window // DAY)
-        edited = NrLlmEditedAuditHook(self.nrllm_conn_id, machine_users=self.machine_users).edited_by_group(
+        edited = NrLlmEditedAuditHook(
+            self.nrllm_conn_id, machine_users=self.machine_users, statement_timeout=self.execution_timeout
+        ).edited_by_group(
             partition.start_second,
             partition.end_second,
             grouping=grouping,

@@ -100,7 +100,7 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
     @cached_property
     def hook(self) -> NrLlmHook:
         """The hook that reads and records."""
-        return NrLlmHook(self.nrllm_conn_id, machine_users=self.machine_users)
+        return NrLlmHook(self.nrllm_conn_id, machine_users=self.machine_users, statement_timeout=self.execution_timeout)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """

@@ -90,7 +90,7 @@ class NrLlmPurgeGuardOperator(BaseOperator):
         :raises AirflowSkipException: where runs are at risk, with ``skip``
         :raises NrLlmUnansweredError: where runs are at risk, with ``fail``; not retried
         """
-        hook = NrLlmHook(self.nrllm_conn_id, machine_users=self.machine_users)
+        hook = NrLlmHook(self.nrllm_conn_id, machine_users=self.machine_users, statement_timeout=self.execution_timeout)
         reader = PurgeReader(hook.database, machine_users=self.machine_users)
         now, days = int(time.time()), _days(self.retention)
         made_before = now - days * DAY + int(self.margin.total_seconds())

@@ -105,7 +105,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
     @cached_property
     def hook(self) -> NrLlmReadoutHook:
         """The hook that counts."""
-        return NrLlmReadoutHook(self.nrllm_conn_id)
+        return NrLlmReadoutHook(self.nrllm_conn_id, statement_timeout=self.execution_timeout)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Count, log, write the files, and return the figures."""
@@ -129,7 +129,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
 
     def _audited(self, readout: Readout) -> Readout:
         """Return the readout with what the edits of its edited runs are."""
-        edited = NrLlmEditedAuditHook(self.nrllm_conn_id).edited_by_group(
+        edited = NrLlmEditedAuditHook(self.nrllm_conn_id, statement_timeout=self.execution_timeout).edited_by_group(
             readout.start,
             readout.end,
             grouping=readout.grouping,

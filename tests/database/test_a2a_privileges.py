@@ -32,7 +32,7 @@ def grant(site: Site, section: str) -> None:
     assert found
     with site.engine.begin() as connection:
         for statement in filter(None, map(str.strip, found[1].split(";"))):
-            connection.execute(text(statement))
+            connection.execute(text(statement.replace("typo3.", "") if site.name == "postgres" else statement))
 
 
 @pytest.fixture
@@ -51,6 +51,7 @@ def restricted(a2a_server: Site) -> Iterator[Site]:
 
 def test_the_documented_user_projects_checks_and_purges(restricted: Site) -> None:
     arguments = {"task_id": "task", "nrllm_conn_id": restricted.conn_id}
+    assert hook_of(restricted).test_connection()[0]
     assert 4 == NrLlmProjectA2AEventsOperator(**arguments).execute({})["events"]
     assert {"violations": 0, "late": 0} == NrLlmCheckA2AOperator(**arguments).execute({})
     with restricted.engine.begin() as connection:

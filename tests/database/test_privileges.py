@@ -13,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from airflow_provider_nrllm.exceptions import NrLlmPrivilegeError
+from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
 from airflow_provider_nrllm.operators.purge import NrLlmPurgeGuardOperator
 from airflow_provider_nrllm.outcomes.evidence import target_of
@@ -128,3 +129,16 @@ def test_users_that_are_machines_need_the_grants_that_are_documented_for_them(re
     run_as_admin(restricted, *filter(None, map(str.strip, grants.split(";"))))
     derive(restricted, machine_users=["_cli_"])
     assert sorted(TYPO3["expect"].items()) == outcome_rows(restricted.engine)
+
+
+def test_the_documented_user_passes_the_test_of_the_connection(restricted):
+    assert NrLlmHook(restricted.conn_id).test_connection()[0]
+
+
+def test_the_documented_user_rates_only_with_the_grant_for_it(restricted):
+    with pytest.raises(NrLlmPrivilegeError, match=r"Missing: GRANT (SELECT, )?DELETE"):
+        NrLlmHook(restricted.conn_id).record_explicit("a", "helpful")
+    grant = re.search(r"## Ratings\n.*?```sql\n(.*?);\n```", PAGE, re.DOTALL)[1]
+    run_as_admin(restricted, grant if restricted.name == "mariadb" else grant.replace("typo3.", ""))
+    NrLlmHook(restricted.conn_id).record_explicit("a", "helpful")
+    assert [("a", "helpful")] == outcome_rows(restricted.engine)
