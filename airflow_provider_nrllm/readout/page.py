@@ -15,6 +15,9 @@ from airflow_provider_nrllm.readout.summary import summary_of
 from airflow_provider_nrllm.readout.tables import tables_of
 from airflow_provider_nrllm.readout.timelines import timelines_of
 
+#: The most groups in a table of the page; JSON and CSV have all.
+PAGE_GROUPS = 200
+
 #: What tells values apart in black and white, as SVG paths in a square of 6 by 6.
 HATCHES: Mapping[str, str] = {
     ExplicitOutcome.NOT_HELPFUL: "M-1 1 1-1M0 6 6 0M5 7 7 5",
@@ -51,7 +54,8 @@ def as_html(readout: Readout) -> str:
         summary=summary_of(readout),
         without_run=readout.without_run,
         note=NO_RECOMMENDATION,
-        tables=list(tables_of(readout, readout.groups)),
+        tables=list(tables_of(readout, readout.groups[:PAGE_GROUPS])),
+        groups_left_out=max(len(readout.groups) - PAGE_GROUPS, 0),
         pictures=bars_of(readout),
         gaps=gaps_of(readout),
         timelines=timelines_of(readout),

@@ -14,11 +14,12 @@ import pytest
 
 from airflow_provider_nrllm.outcomes.rules import ObservedOutcome
 from airflow_provider_nrllm.readout.cells import cell_text, lines_of
+from airflow_provider_nrllm.readout.counts import Usage
 from airflow_provider_nrllm.readout.exports import as_json
 from airflow_provider_nrllm.readout.groups import Dimension, Kind, Label, grouping_of, label_text
 from airflow_provider_nrllm.readout.markdown import as_markdown, code
 from airflow_provider_nrllm.readout.over_time import TIMELINE_GROUPS, TIMELINE_PERIODS, period_text
-from airflow_provider_nrllm.readout.page import as_html
+from airflow_provider_nrllm.readout.page import PAGE_GROUPS, as_html
 from airflow_provider_nrllm.readout.periods import PeriodWidth
 from airflow_provider_nrllm.readout.pictures import PICTURE_GROUPS, Mark, Segment, gaps_of, mark, segments
 from airflow_provider_nrllm.readout.shares import Difference, Share
@@ -26,7 +27,7 @@ from airflow_provider_nrllm.readout.spreadsheet import as_csv
 from airflow_provider_nrllm.readout.tables import tables_of
 from airflow_provider_nrllm.readout.timelines import timelines_of
 from tests.typo3.readouts import FORMULA, SCRIPT
-from tests.typo3.reports import NAMES, WORLD, arm, group, observed, over_time, readout
+from tests.typo3.reports import EDITED, NAMES, WORLD, arm, group, observed, over_time, readout
 
 
 class Page(HTMLParser):
@@ -121,6 +122,15 @@ def test_a_picture_shows_the_largest_groups_and_says_how_many_there_are():
     picture = re.search(r"<figure>.*?</figure>", text, re.DOTALL)[0]
     shown = re.findall("<bdi>(.*?)</bdi>", picture)
     assert (PICTURE_GROUPS, "model 31", "model 02") == (len(shown), shown[0], shown[-1])
+
+
+def test_the_page_shows_the_largest_groups_and_says_how_many_it_leaves_out():
+    groups = [group(f"model {n:03}", (1, 1), (n + 9, 5, 3, 1), Usage(n), EDITED) for n in range(PAGE_GROUPS + 1)]
+    text = as_html(readout(groups, audited=True))
+    assert "Left out here: 1 smaller group. JSON and CSV have all." in text
+    assert ("model 001" in text, "model 000" in text) == (True, False)
+    assert len(text) < 1_000_000
+    assert "Left out here" not in as_html(readout(groups[1:]))
 
 
 def test_a_bar_is_divided_as_its_counts_are_and_labelled_where_there_is_room():
