@@ -26,6 +26,18 @@ def processes_that_name(text):
     return found
 
 
+def follow_link_of_a_task(tab, address):
+    """Have the scheduler run the readout, and follow the link that the UI shows with its task."""
+    runs = f"{address}/api/v2/dags/nrllm_readout/dagRuns"
+    run_id = tab.request.post(runs, data={"logical_date": None}).json()["dag_run_id"]
+    states = iter(lambda: tab.wait_for_timeout(500) or tab.request.get(f"{runs}/{run_id}").json()["state"], "success")
+    assert "failed" not in states
+    tab.goto(f"{address}/dags/nrllm_readout/runs/{run_id}/tasks/readout/details")
+    link = tab.get_by_role("link", name="AI outcomes")
+    expect(link).to_be_visible(timeout=60_000)
+    assert f"{address}/nrllm/" == link.evaluate("link => link.href")
+
+
 def test_the_demo_shows_its_readout_and_ends_all_it_started_on_ctrl_c(browser, tmp_path):
     home = tmp_path / "demo"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")}
@@ -49,6 +61,7 @@ def test_the_demo_shows_its_readout_and_ends_all_it_started_on_ctrl_c(browser, t
         tab.fill("input[name=password]", password)
         tab.keyboard.press("Enter")
         expect(tab.frame_locator("iframe").get_by_text("larch-large").first).to_be_visible(timeout=60_000)
+        follow_link_of_a_task(tab, address)
         tab.close()
         assert processes_that_name(str(home)) != []
     finally:
