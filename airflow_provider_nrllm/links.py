@@ -7,7 +7,7 @@ from typing import Any
 from airflow.providers.common.compat.sdk import BaseOperator, BaseOperatorLink
 from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_1_PLUS
 
-from airflow_provider_nrllm.plugin import PAGE
+from airflow_provider_nrllm.ui import PAGE
 
 
 class NrLlmPageLink(BaseOperatorLink):

@@ -14,10 +14,9 @@ from typing import Any
 from airflow.providers.common.compat.sdk import AirflowPlugin
 from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_1_PLUS
 
-log = logging.getLogger(__name__)
+from airflow_provider_nrllm.ui import PAGE
 
-#: Where the page is, below Airflow's own address and without a slash in front: under a path prefix it is relative.
-PAGE = "nrllm/"
+log = logging.getLogger(__name__)
 
 
 @functools.cache

@@ -51,12 +51,11 @@ class Readouts:
     def sites(self) -> dict[str, list[str]]:
         """Return the dated folders of each site that has one, the newest first."""
         folders = self._folders()
-        dated = newest_first(folders)
-        found = {
-            self.UNNAMED: dated,
-            **{site: newest_first(self._folders(site)) for site in folders if site not in dated},
-        }
-        return {site: of_site for site, of_site in sorted(found.items()) if of_site}
+        found = {self.UNNAMED: newest_first(folders)}
+        for folder in folders:
+            if folder not in found[self.UNNAMED]:
+                found[folder] = self._of_folder(folder)
+        return {site: dated for site, dated in sorted(found.items()) if dated}
 
     def of(self, site: str) -> list[str]:
         """
@@ -94,6 +93,17 @@ class Readouts:
         if len(text) > LONGEST_REPORT:
             raise UnfitReportError(f"The report is longer than {LONGEST_REPORT // 1_000_000} MB.")
         return text
+
+    def _of_folder(self, folder: str) -> list[str]:
+        """Return the dated folders in a folder, which may be none of a site and closed to us, as ``lost+found`` is."""
+        try:
+            return newest_first(self._folders(folder))
+        except NoReadoutError:
+            return []
+        except StorageError as error:
+            if isinstance(error.__cause__, PermissionError):
+                return []
+            raise
 
     def _folders(self, site: str = UNNAMED) -> list[str]:
         """Return the names of the folders in the directory, or in the folder of a site."""

@@ -43,9 +43,9 @@ def last_line_of(code: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
-def test_a_process_that_does_not_serve_the_page_imports_one_module_for_it():
+def test_a_process_that_does_not_serve_the_page_imports_two_modules_for_it():
     # The package itself is there where Airflow has asked for the provider's metadata.
-    assert ["airflow_provider_nrllm.plugin"] == [
+    assert ["airflow_provider_nrllm.plugin", "airflow_provider_nrllm.ui"] == [
         name
         for name in json.loads(last_line_of(IMPORTED))
         if name != "airflow_provider_nrllm" and not name.startswith("airflow.providers.common.compat")
