@@ -68,6 +68,8 @@ def denial_of(error: DBAPIError) -> Denial | None:
 def _privilege_for(statement: str) -> str:
     """Return the privilege that a statement asks for; PostgreSQL does not say which one was missing."""
     verb = statement.split(None, 1)[0].upper() if statement.strip() else ""
+    if statement.rstrip().endswith("FOR UPDATE"):
+        return "SELECT, UPDATE"
     return verb if verb in ("INSERT", "UPDATE", "DELETE") else "SELECT"
 
 

@@ -26,7 +26,8 @@ _MYSQL = (
 )
 #: MariaDB limits each statement, MySQL those that read; each passes over the other's comment.
 _MYSQL_LIMIT = " /*M!100300 , max_statement_time={:f} */ /*!50799 , max_execution_time={:d} */"
-_POSTGRESQL = {"TimeZone": "UTC", "standard_conforming_strings": "on", "transform_null_equals": "off"}
+#: Not standard_conforming_strings: psycopg 2 quotes by what it was when the connection was opened.
+_POSTGRESQL = {"TimeZone": "UTC", "transform_null_equals": "off"}
 
 #: How many steps SQLite makes before it looks at the clock.
 _SQLITE_STEPS = 10_000

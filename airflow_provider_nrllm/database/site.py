@@ -25,6 +25,7 @@ from airflow_provider_nrllm.database.errors import (
 from airflow_provider_nrllm.database.opening import open_engine
 from airflow_provider_nrllm.database.privileges import Privilege
 from airflow_provider_nrllm.database.requirements import Requirements, explain_missing, other_schemas
+from airflow_provider_nrllm.database.tables import RECORD_COLUMNS
 from airflow_provider_nrllm.exceptions import NrLlmPrivilegeError, NrLlmSchemaError
 
 #: The most rows that are read or written at once: engines limit the parameters of a statement.
@@ -176,7 +177,7 @@ class SiteDatabase:
     def _explanation(self, error: DBAPIError) -> Exception | None:
         """Return the error of ours where a person has something to mend."""
         if is_denied(error):
-            grants = self.lacking_grants() or _grant_for(denial_of(error))
+            grants = self.lacking_grants() or self._grants_for(denial_of(error))
             advice = f" Missing: {'; '.join(grants)}." if grants else ""
             return NrLlmPrivilegeError(
                 f"Connection {self.conn_id!r}: the database refused: {str(error.orig).strip()}.{advice} "
@@ -185,6 +186,17 @@ class SiteDatabase:
         if lacks_table_or_column(error) and (missing := self.missing()):
             return NrLlmSchemaError(self.explain_missing(missing))
         return None
+
+    def _grants_for(self, denial: Denial | None) -> list[str]:
+        """Return the GRANT for a refusal of what the hook does not always need, or of a record that a run wrote."""
+        if denial is None:
+            return []
+        if denial.table.endswith("_seq"):
+            return [f"GRANT USAGE ON SEQUENCE {denial.table}"]
+        columns: tuple[str, ...] = (denial.column,) if denial.column and denial.privilege != "DELETE" else ()
+        if denial.privilege == "SELECT" and denial.table not in {each.name for each in self.requirements.tables}:
+            columns = ("uid", *RECORD_COLUMNS)
+        return [Privilege(denial.table, denial.privilege, columns).grant()]
 
     def missing(self) -> list[str]:
         """Return the names of the required tables and columns that are not there, columns as ``table.column``."""
@@ -226,16 +238,6 @@ class SiteDatabase:
                 f"All the statements are in {self.requirements.page}."
             )
         return ""
-
-
-def _grant_for(denial: Denial | None) -> list[str]:
-    """Return the GRANT for what a database refused that no hook asks for at the start, such as a written record."""
-    if denial is None:
-        return []
-    if denial.table.endswith("_seq"):
-        return [f"GRANT USAGE ON SEQUENCE {denial.table}"]
-    columns = (denial.column,) if denial.column and denial.privilege != "DELETE" else ()
-    return [Privilege(denial.table, denial.privilege, columns).grant()]
 
 
 def _variables(engine: Engine) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Callable, Iterator
@@ -17,7 +18,8 @@ from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
 from tests.conftest import Site
 from tests.typo3 import tables
 from tests.typo3.loader import load_case
-from tests.typo3.tables import outcome_rows
+from tests.typo3.servers import MariaDB
+from tests.typo3.tables import create_tables, outcome_rows
 from tests.typo3.worlds import DAY, START, many_runs
 
 USER = "nrllm_test"
@@ -118,6 +120,25 @@ def test_a_rating_that_may_not_be_replaced_is_an_error_whose_grant_is_sql(restri
     assert "GRANT DELETE (" not in str(caught.value)
 
 
+def test_a_record_that_may_not_be_read_asks_for_four_columns_and_not_for_the_table(restricted: Site) -> None:
+    database = NrLlmHook(restricted.conn_id).database
+    columns = r"GRANT SELECT \(uid, tstamp, deleted, t3ver_wsid\) ON pages"
+    run_as_admin(
+        restricted,
+        f"GRANT INSERT ON tx_nrllm_call_outcome TO {USER}",
+        *(
+            [
+                f"GRANT UPDATE (uid) ON tx_nrllm_agentrun TO {USER}",
+                f"GRANT USAGE ON SEQUENCE tx_nrllm_call_outcome_uid_seq TO {USER}",
+            ]
+            if restricted.name == "postgres"
+            else []
+        ),
+    )
+    with pytest.raises(NrLlmPrivilegeError, match=columns), database.snapshot() as connection:
+        connection.execute(text("SELECT uid FROM pages"))
+
+
 def test_a_file_that_may_only_be_read_fails_the_test_of_the_connection(make_site: Callable[[str], Site]) -> None:
     site = make_site("sqlite")
     conn_id = site.define_connection(extra={"mode": "ro"})
@@ -181,6 +202,46 @@ def test_work_that_lost_against_another_transaction_is_done_again(make_site: Cal
 
     assert 1 == hook.database.write(work, "SERIALIZABLE")
     assert ([0, 1], [("other", "helpful"), ("this", "helpful")]) == (done, outcome_rows(site.engine))
+
+
+def test_a_row_that_changed_since_it_was_read_is_read_again(make_site: Callable[[str], Site]) -> None:
+    site = make_site("mariadb")
+    load_case(site.engine, CASE)
+    hook = NrLlmHook(site.conn_id)
+    seen: list[str] = []
+
+    def work(connection):
+        seen.append(connection.execute(text("SELECT min(status) FROM tx_nrllm_agentrun")).scalar_one())
+        if len(seen) == 1:
+            run_as_admin(site, "UPDATE tx_nrllm_agentrun SET status = 'failed'")
+        connection.execute(text("SELECT uid FROM tx_nrllm_agentrun FOR UPDATE")).fetchall()
+
+    with site.engine.connect() as administrator:
+        # The default from MariaDB 11.6 on.
+        administrator.execute(text("SET GLOBAL innodb_snapshot_isolation = ON"))
+        try:
+            hook.database.write(work, "REPEATABLE READ")
+        finally:
+            administrator.execute(text("SET GLOBAL innodb_snapshot_isolation = OFF"))
+    assert ["completed", "failed"] == seen
+
+
+class ClusterNode(MariaDB):
+    """A node of a cluster that has no other node."""
+
+    def _command(self) -> list[str]:
+        return [*super()._command(), "--wsrep-on=ON", "--binlog-format=ROW"]
+
+
+def test_a_node_of_a_cluster_is_a_warning(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    node = ClusterNode()
+    try:
+        create_tables(node.engine())
+        monkeypatch.setenv("AIRFLOW_CONN_NODE", json.dumps(node.connection))
+        assert NrLlmHook("node").test_connection()[0]
+        assert "Connection 'node': the server is a node of a cluster" in caplog.text
+    finally:
+        node.remove()
 
 
 def test_work_that_loses_again_and_again_is_left_to_airflow(make_site: Callable[[str], Site]) -> None:
