@@ -26,8 +26,7 @@ def main() -> None:
     with served(password) as airflow, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"], timeout=120_000)
         _take_report(browser)
-        for scheme in ("light", "dark"):
-            _take_page(browser, airflow, password, scheme)
+        _take_page(browser, airflow, password)
         browser.close()
 
 
@@ -38,8 +37,8 @@ def _take_report(browser: Browser) -> None:
     tab.close()
 
 
-def _take_page(browser: Browser, airflow: RealAirflow, password: str, scheme: str) -> None:
-    context = browser.new_context(viewport=_SIZE, color_scheme="dark" if scheme == "dark" else "light")
+def _take_page(browser: Browser, airflow: RealAirflow, password: str) -> None:
+    context = browser.new_context(viewport=_SIZE)
     context.set_default_timeout(60_000)
     tab = context.new_page()
     tab.goto(f"{airflow.address}/")
@@ -50,7 +49,7 @@ def _take_page(browser: Browser, airflow: RealAirflow, password: str, scheme: st
     tab.get_by_role("menuitem", name="AI outcomes").click()
     report = tab.frame_locator("iframe[title='AI outcomes']").frame_locator("iframe")
     report.get_by_role("table").first.wait_for()
-    tab.screenshot(path=IMAGES / f"page-{scheme}.png")
+    tab.screenshot(path=IMAGES / "page.png")
     context.close()
 
 

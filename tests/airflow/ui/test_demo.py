@@ -1,4 +1,4 @@
-"""``make demo-ui`` shows the page to who logs in as it says, and leaves no process behind."""
+"""``make demo`` tells what it is for on one screen; ``make demo-ui`` shows it, and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -12,6 +12,28 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 ROOT = Path(__file__).parent.parent.parent.parent
+
+
+def demo_environment(home):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")}
+    return {**environment, "DEMO_HOME": str(home)}
+
+
+def test_the_demo_fits_on_a_screen_with_stories_and_models_and_adds_nothing_the_second_time(tmp_path):
+    said = [
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-m", "demo.run"],
+            env=demo_environment(tmp_path / "demo"), cwd=ROOT, capture_output=True, text=True, check=True,
+        ).stdout
+        for _ in range(2)
+    ]  # fmt: skip
+    for number, screen in enumerate(said):
+        assert len(screen.splitlines()) <= 30
+        assert max(map(len, screen.splitlines())) <= 120 + len(str(tmp_path))
+        assert "opened it and saved              edited              TYPO3 records a save without a change" in screen
+        runs = [int(count) for count in re.findall(r"^larch-\w+ +(\d+)", screen, re.MULTILINE)]
+        assert [21, 13] == runs
+        assert f"Added now: {'nothing' if number else 34}" in screen
 
 
 def processes_that_name(text):
@@ -40,10 +62,9 @@ def follow_link_of_a_task(tab, address):
 
 def test_the_demo_shows_its_readout_and_ends_all_it_started_on_ctrl_c(browser, tmp_path):
     home = tmp_path / "demo"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")}
     demo = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-m", "demo.ui"],
-        env={**environment, "DEMO_HOME": str(home)}, cwd=ROOT, stdout=subprocess.PIPE, text=True,
+        env=demo_environment(home), cwd=ROOT, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
         said = ""
