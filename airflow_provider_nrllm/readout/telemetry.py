@@ -18,7 +18,6 @@ from airflow_provider_nrllm.readout.groups import Dimension
 telemetry = Table(
     "tx_nrllm_telemetry",
     metadata,
-    Column("uid", BigInteger, primary_key=True),
     Column("correlation_id", String(36)),
     Column("operation", String(32)),
     Column("model", String(128)),

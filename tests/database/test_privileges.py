@@ -127,6 +127,7 @@ def test_users_that_are_machines_need_the_grants_that_are_documented_for_them(re
     block = re.search(r"## Users that are machines\n.*?```sql\n(.*?)```", PAGE, re.DOTALL)[1]
     grants = block if restricted.name == "mariadb" else block.replace("typo3.", "")
     run_as_admin(restricted, *filter(None, map(str.strip, grants.split(";"))))
+    assert NrLlmHook(restricted.conn_id, machine_users=["_cli_"]).test_connection()[0]
     derive(restricted, machine_users=["_cli_"])
     assert sorted(TYPO3["expect"].items()) == outcome_rows(restricted.engine)
 

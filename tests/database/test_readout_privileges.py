@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_nrllm.exceptions import NrLlmPrivilegeError
+from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
+from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
 from airflow_provider_nrllm.operators.readout import NrLlmOutcomeReadoutOperator
 from tests.database.test_privileges import TYPO3, USER, documented_grants, run_as_admin
 from tests.typo3.loader import load_typo3
@@ -45,6 +47,7 @@ def read(site, **arguments):
 
 def test_the_documented_user_reads_outcomes(restricted):
     run_as_admin(restricted, *grants(restricted.name)[0])
+    assert NrLlmReadoutHook(restricted.conn_id).test_connection()[0]
     assert 1 == read(restricted)["observed"]["groups"][0]["edited"]
     assert 1 == read(restricted, range_of="run")["observed"]["groups"][0]["edited"]
 
@@ -56,6 +59,7 @@ def test_the_documented_user_audits(restricted):
     with pytest.raises(NrLlmPrivilegeError):
         read(restricted, edited_audit=True)
     run_as_admin(restricted, *audit)
+    assert NrLlmEditedAuditHook(restricted.conn_id).test_connection()[0]
     assert 1 == read(restricted, edited_audit=True)["observed"]["groups"][0]["edited_are"]["run_text"]
 
 
