@@ -83,7 +83,7 @@ def _on_postgresql(uids: Collection[int]) -> Select[Any]:
             _history.c.uid,
             _history.c.actiontype,
             _blank(data).label("blank"),
-            case((_is_json(data), cast(data, JSON))).label("whole"),
+            case((is_json(data), cast(data, JSON))).label("whole"),
         )
         .where(_among(uids))
         # Keeps the planner from writing the expression out once for each use.
@@ -126,7 +126,7 @@ _OBJECT = r"\{(?:\u0001:[\u0001\u0002](?:,\u0001:[\u0001\u0002])*)?\}"
 _ARRAY = r"\[(?:[\u0001\u0002](?:,[\u0001\u0002])*)?\]"
 
 
-def _is_json(data: ColumnElement[Any]) -> ColumnElement[bool]:
+def is_json(data: ColumnElement[Any]) -> ColumnElement[bool]:
     """
     Whether a text is JSON that PostgreSQL can take keys from; it never raises.
 

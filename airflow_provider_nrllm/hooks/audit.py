@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy.engine import Connection
@@ -15,9 +15,10 @@ from airflow_provider_nrllm.database.tables import tables_of_a_derivation
 from airflow_provider_nrllm.edits.field_names import FIELD_NAMES_TABLE, read_field_names
 from airflow_provider_nrllm.edits.meanings import IgnoredFields, Meaning, meaning_of_aftermath, strongest
 from airflow_provider_nrllm.outcomes.reading import EvidenceReader, runs_with_writes
+from airflow_provider_nrllm.outcomes.rules import ObservedOutcome
 from airflow_provider_nrllm.readout.counts import EditedRuns, RangeOf
 from airflow_provider_nrllm.readout.groups import Dimension, GroupKey
-from airflow_provider_nrllm.readout.reading import keys_of
+from airflow_provider_nrllm.readout.reading import read_answered
 from airflow_provider_nrllm.readout.statements import ID_COLUMNS, ReadoutStatements
 
 
@@ -58,6 +59,7 @@ class NrLlmEditedAuditHook(SiteHook):
         window: int,
         ignored: IgnoredFields,
         range_of: RangeOf = RangeOf.OUTCOME,
+        where: Mapping[Dimension, Sequence[str]] | None = None,
         page_size: int = 500,
     ) -> dict[GroupKey, EditedRuns]:
         """
@@ -71,12 +73,20 @@ class NrLlmEditedAuditHook(SiteHook):
         :param grouping: by what to group
         :param window: the window the outcomes were derived with, in seconds
         :param ignored: the fields whose changes are no edit of a text
-        :param range_of: whose time is in the range: the outcome's, or the run's
+        :param range_of: whose time has to be in the range
+        :param where: the names that count, by dimension; without it, all
         :param page_size: the most runs on a page
         """
         counts: dict[GroupKey, Counter[Meaning]] = {}
         pages = self.meanings(
-            start, end, grouping=grouping, window=window, ignored=ignored, range_of=range_of, page_size=page_size
+            start,
+            end,
+            grouping=grouping,
+            window=window,
+            ignored=ignored,
+            range_of=range_of,
+            where=where,
+            page_size=page_size,
         )
         for page in pages:
             for key, meaning in page.values():
@@ -92,6 +102,7 @@ class NrLlmEditedAuditHook(SiteHook):
         window: int,
         ignored: IgnoredFields,
         range_of: RangeOf = RangeOf.OUTCOME,
+        where: Mapping[Dimension, Sequence[str]] | None = None,
         page_size: int = 500,
     ) -> Iterator[dict[str, tuple[GroupKey, Meaning]]]:
         """
@@ -103,15 +114,20 @@ class NrLlmEditedAuditHook(SiteHook):
         last: int | None = 0
         with self.database.snapshot() as connection:
             readout = ReadoutStatements(
-                connection.dialect.name, start, end, range_of, tuple(grouping), collations_of(connection, *ID_COLUMNS)
+                connection.dialect.name,
+                start,
+                end,
+                range_of,
+                tuple(grouping),
+                collations_of(connection, *ID_COLUMNS),
+                dict(where or {}),
+                window,
             )
         while last is not None:
             with self.database.snapshot() as connection:
-                rows = connection.execute(readout.edited_after(last, page_size)).fetchall()
-                last = rows[-1][0] if len(rows) == page_size else None
-                uuids = {correlation_id for _, correlation_id in rows}
-                keys = keys_of(connection, uuids, grouping)
-                meanings = self._meanings(connection, uuids, reader, ignored)
+                edited, last = read_answered(connection, readout, last, page_size, [ObservedOutcome.EDITED])
+                keys = {each.correlation_id: each.key for each in edited}
+                meanings = self._meanings(connection, set(keys), reader, ignored)
             yield {uuid: (keys[uuid], meaning) for uuid, meaning in meanings.items()}
 
     @staticmethod

@@ -105,6 +105,6 @@ class NrLlmEditedAuditOperator(BaseOperator):
             range_of=RangeOf(self.range_of),
             page_size=self.page_size,
         )
-        audit = Audit(partition.start_second, partition.end_second, RangeOf(self.range_of), grouping, edited)
+        audit = Audit(partition.start_second, partition.end_second, RangeOf(self.range_of), grouping, edited, window)
         self.log.info("Audit of EDITED\n%s", audit_markdown(audit, XCOM_GROUPS))
         return {**audit_json(audit, XCOM_GROUPS), "window_days": window // DAY}

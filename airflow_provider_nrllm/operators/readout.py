@@ -21,7 +21,7 @@ from airflow_provider_nrllm.outcomes.partitions import window_seconds
 from airflow_provider_nrllm.readout.counts import RangeOf, Readout
 from airflow_provider_nrllm.readout.exports import XCOM_GROUPS, as_json
 from airflow_provider_nrllm.readout.folders import LATEST, folder_of, newest_first
-from airflow_provider_nrllm.readout.groups import grouping_of
+from airflow_provider_nrllm.readout.groups import filters_of, grouping_of
 from airflow_provider_nrllm.readout.markdown import as_markdown
 from airflow_provider_nrllm.readout.spreadsheet import as_csv
 
@@ -40,11 +40,15 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
 
     :param nrllm_conn_id: the Airflow connection to the TYPO3 database
     :param group_by: one of ``served_model``, ``requested_model``, ``response_model``, ``configuration``,
-        ``served_configuration``, ``routing_mode``, ``source_extension``, ``operation``, or two of them: an arm
+        ``served_configuration``, ``routing_mode``, ``source_extension``, ``operation``, ``tool``, ``table``, or two of
+        them: then the second is compared within each of the first
+    :param where: the names that count, by dimension, such as ``{"configuration": ["seo-meta"], "table": ["pages"]}``
     :param reference: the name that the others stand beside: of the one dimension, or of the second of two; without it,
         the one with the most cases
-    :param range_of: ``outcome``: when the outcome was recorded has to be in the range; ``run``: when the run was
-        made, which leaves out ratings without a run
+    :param currency: the unit of the costs in telemetry, such as ``USD``; nothing is converted
+    :param range_of: whose time has to be in the range. ``outcome``: when an observed outcome's run settled, or when a
+        rating was given; ``recorded``: when the outcome was recorded; ``run``: when the run was made, which leaves out
+        ratings without a run
     :param interval_start: the start of the range, included (templated; a datetime or ISO 8601 text, UTC)
     :param interval_end: the end of the range, not included (templated; a datetime or ISO 8601 text, UTC)
     :param partition_width: how long a partition of a partitioned schedule is
@@ -54,7 +58,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         its range (UTC), and the newest of them into ``latest`` as well
     :param edited_audit: whether to look also at how much of EDITED is about the text that runs wrote (ADR-185);
         needs the right to read ``sys_history.history_data``
-    :param window: the window the outcomes were derived with: whole days or a timedelta; only for the audit
+    :param window: the window the outcomes were derived with: whole days or a timedelta
     :param release_fields: the fields that release a record; only for the audit
     :param automatic_fields: the fields TYPO3 changes by itself, ``*`` for any rest of a name; only for the audit
     :raises ValueError: for an argument that cannot be, when the DAG is parsed
@@ -69,7 +73,9 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         *,
         nrllm_conn_id: str = NrLlmReadoutHook.default_conn_name,
         group_by: str | Sequence[str] = "served_model",
+        where: Mapping[str, Sequence[str]] | None = None,
         reference: str | None = None,
+        currency: str = "",
         range_of: str = "outcome",
         interval_start: str | datetime | None = None,
         interval_end: str | datetime | None = None,
@@ -84,13 +90,18 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
     ) -> None:
         super().__init__(**kwargs)
         grouping_of(group_by)
+        filters_of(where)
+        if not isinstance(currency, str) or len(currency) > 10:
+            raise ValueError(f"currency is {currency!r}; expected the unit of telemetry's costs, such as 'USD'")
         RangeOf(range_of)
         window_seconds(window)
         IgnoredFields.of(release_fields, automatic_fields)
         check_interval(interval_start, interval_end)
         self.nrllm_conn_id = nrllm_conn_id
         self.group_by = group_by
+        self.where = where
         self.reference = reference
+        self.currency = currency
         self.range_of = range_of
         self.interval_start = interval_start
         self.interval_end = interval_end
@@ -119,8 +130,10 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
             partition.end_second,
             grouping=grouping_of(self.group_by),
             range_of=RangeOf(self.range_of),
+            where=filters_of(self.where),
+            window=window_seconds(self.window),
         )
-        readout = replace(readout, reference=self.reference)
+        readout = replace(readout, reference=self.reference, currency=self.currency)
         if self.edited_audit:
             readout = self._audited(readout)
         self.log.info("Readout\n%s", as_markdown(readout, XCOM_GROUPS))
@@ -136,6 +149,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
             window=window_seconds(self.window),
             ignored=IgnoredFields.of(self.release_fields, self.automatic_fields),
             range_of=readout.range_of,
+            where=readout.where,
         )
         groups = tuple(replace(group, edited=edited.get(group.key)) for group in readout.groups)
         return replace(readout, groups=groups, audited=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_nrllm.edits.meanings import Meaning
+from airflow_provider_nrllm.outcomes.partitions import DAY
 from airflow_provider_nrllm.readout.cells import by_words
 from airflow_provider_nrllm.readout.counts import (
     EditedRuns,
@@ -15,12 +16,14 @@ from airflow_provider_nrllm.readout.counts import (
     Group,
     Observed,
     RangeOf,
+    dated_in_words,
     in_order,
     range_in_words,
 )
-from airflow_provider_nrllm.readout.exports import NO_RECOMMENDATION, edited_json, key_json, range_json
+from airflow_provider_nrllm.readout.exports import edited_json, key_json, range_json
 from airflow_provider_nrllm.readout.groups import Dimension, GroupKey
 from airflow_provider_nrllm.readout.markdown import table_lines
+from airflow_provider_nrllm.readout.sentences import NO_RECOMMENDATION
 from airflow_provider_nrllm.readout.tables import edited_table
 
 
@@ -34,6 +37,7 @@ class Audit:
     :param range_of: whose time is in the range
     :param grouping: by what it is grouped
     :param edited: the edited runs of each group
+    :param window: how long a record is watched after a write, in seconds
     """
 
     start: int | None
@@ -41,6 +45,7 @@ class Audit:
     range_of: RangeOf
     grouping: tuple[Dimension, ...]
     edited: Mapping[GroupKey, EditedRuns]
+    window: int = 7 * DAY
 
     @property
     def in_all(self) -> EditedRuns:
@@ -86,7 +91,7 @@ def audit_markdown(audit: Audit, limit: int) -> str:
     """
     groups = audit.groups
     lines = [f"# EDITED by {by_words(audit.grouping)}", ""]
-    lines.append(f"Range: {range_in_words(audit.start, audit.end, audit.range_of)}.")
+    lines.append(f"Range: {range_in_words(audit.start, audit.end)}. {dated_in_words(audit.range_of, audit.window)}")
     if len(groups) > limit:
         lines.append(f"Left out here: {len(groups) - limit} smaller groups.")
     return "\n".join([*lines, "", *table_lines(edited_table(audit.grouping, groups[:limit])), "", NO_RECOMMENDATION])

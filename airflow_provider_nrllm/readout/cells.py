@@ -36,6 +36,7 @@ class Table(NamedTuple):
 
     :param topic: one word that tells it from the others
     :param head: what stands above the names, then above the cells
+    :param notes: what is said under it, a sentence each
     :param groups_in_head: whether groups stand above the cells, and periods before them
     """
 
@@ -45,6 +46,7 @@ class Table(NamedTuple):
     head: tuple[str, ...]
     rows: tuple[Row, ...]
     groups_in_head: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def by_words(grouping: Sequence[Dimension]) -> str:

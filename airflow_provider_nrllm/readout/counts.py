@@ -7,35 +7,80 @@ A correlation id counts once in a source, however many calls it made. No figure 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from typing import Never
 
 from airflow_provider_nrllm.edits.meanings import Meaning
+from airflow_provider_nrllm.outcomes.partitions import DAY
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
+from airflow_provider_nrllm.readout.coverage import Coverage
 from airflow_provider_nrllm.readout.groups import Dimension, GroupKey, Kind
 from airflow_provider_nrllm.readout.periods import PeriodWidth, Point
 from airflow_provider_nrllm.readout.shares import Share
 
 
 class RangeOf(StrEnum):
-    """Whose time has to be in the range."""
+    """
+    Whose time has to be in the range.
+
+    ``outcome``: of an observed one when its run settled, of a rating when it was given; ``recorded``: when the
+    outcome was recorded; ``run``: when the run was made.
+    """
 
     OUTCOME = "outcome"
+    RECORDED = "recorded"
     RUN = "run"
 
     @classmethod
     def _missing_(cls, value: object) -> Never:
-        raise ValueError(f"range_of is {value!r}; expected {' or '.join(map(repr, map(str, cls)))}")
+        raise ValueError(f"range_of is {value!r}; expected {', '.join(map(repr, map(str, cls)))}")
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """
+    What the calls of some correlation ids took, as far as it was measured; what was not measured is not zero.
+
+    :param calls: provider calls
+    :param cost: sum over the calls whose cost is known
+    :param cost_known: of how many calls it is
+    :param latency_ms: sum over the calls whose latency is known, milliseconds
+    :param latency_known: of how many calls it is
+    """
+
+    calls: int = 0
+    cost: float = 0.0
+    cost_known: int = 0
+    latency_ms: float = 0.0
+    latency_known: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+
+    @property
+    def cost_per_call(self) -> float | None:
+        """The mean cost of a call, where it is known of any."""
+        return self.cost / self.cost_known if self.cost_known else None
+
+    @property
+    def latency_per_call(self) -> float | None:
+        """The mean latency of a call in milliseconds, where it is known of any."""
+        return self.latency_ms / self.latency_known if self.latency_known else None
 
 
 @dataclass(frozen=True, slots=True)
 class Explicit:
-    """The ratings by people: correlation ids by rating."""
+    """
+    The ratings by people: correlation ids by rating.
+
+    :param usage: what the calls of the rated ids took
+    """
 
     counts: Mapping[ExplicitOutcome, int]
+    usage: Usage = Usage()
 
     @property
     def total(self) -> int:
@@ -49,9 +94,14 @@ class Explicit:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What the derivation saw: runs by outcome."""
+    """
+    What the derivation saw: runs by outcome.
+
+    :param usage: what the calls of the runs took
+    """
 
     counts: Mapping[ObservedOutcome, int]
+    usage: Usage = Usage()
 
     @property
     def total(self) -> int:
@@ -67,6 +117,17 @@ class Observed:
         unknown = self.counts.get(ObservedOutcome.UNKNOWN, 0)
         of = self.total if value is ObservedOutcome.UNKNOWN else self.total - unknown
         return Share(self.counts.get(value, 0), of)
+
+    @property
+    def cost_per_accepted(self) -> float | None:
+        """
+        What all the runs cost, by run accepted unchanged.
+
+        None without such a run, or where the cost of a call is not known: what is missing would make it look cheap.
+        """
+        accepted = self.counts.get(ObservedOutcome.ACCEPTED_UNCHANGED, 0)
+        known = 0 < self.usage.calls == self.usage.cost_known
+        return self.usage.cost / accepted if accepted and known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,35 +150,6 @@ class EditedRuns:
         """The share that would not be EDITED if only changes of our fields counted; what cannot be told does."""
         kept = sum(self.counts.get(meaning, 0) for meaning in (Meaning.RUN_TEXT, Meaning.CANNOT_BE_TOLD))
         return Share(self.total - kept, self.total)
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """
-    What the calls of a group took, as far as it was measured; what was not measured is not zero.
-
-    :param calls: provider calls
-    :param cost: sum over the calls whose cost is known
-    :param cost_known: of how many calls it is
-    :param latency_ms: sum over the calls whose latency is known, milliseconds
-    :param latency_known: of how many calls it is
-    """
-
-    calls: int = 0
-    cost: float = 0.0
-    cost_known: int = 0
-    latency_ms: float = 0.0
-    latency_known: int = 0
-
-    @property
-    def cost_per_call(self) -> float | None:
-        """The mean cost of a call, where it is known of any."""
-        return self.cost / self.cost_known if self.cost_known else None
-
-    @property
-    def latency_per_call(self) -> float | None:
-        """The mean latency of a call in milliseconds, where it is known of any."""
-        return self.latency_ms / self.latency_known if self.latency_known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +181,6 @@ class Group:
     key: GroupKey
     explicit: Explicit
     observed: Observed
-    usage: Usage = field(default_factory=Usage)
     edited: EditedRuns | None = None
     periods: tuple[Period, ...] = ()
 
@@ -177,6 +208,10 @@ class Readout:
     :param without_run: ratings that fall in no range of the run's time, since they have no run
     :param audited: whether it was asked what the edits are to the run's text
     :param width: how long a period is
+    :param window: how long a record is watched after a write, in seconds; by it an observed outcome is dated
+    :param where: the names that count, by dimension; empty: all
+    :param coverage: on the runs made in the range, whatever ``where`` says
+    :param currency: the unit of what telemetry calls cost; empty where it was not given
     :param reference: the name in the last dimension that the others stand beside; None for the one with most cases
     """
 
@@ -190,17 +225,38 @@ class Readout:
     audited: bool = False
     width: PeriodWidth = PeriodWidth.DAY
     reference: str | None = None
+    window: int = 7 * DAY
+    where: Mapping[Dimension, Sequence[str]] = field(default_factory=dict)
+    coverage: Coverage = field(default_factory=Coverage)
+    currency: str = ""
 
     @property
     def in_words(self) -> str:
         """The range in words."""
-        return range_in_words(self.start, self.end, self.range_of)
+        return range_in_words(self.start, self.end)
+
+    @property
+    def dated_in_words(self) -> str:
+        """Whose time has to be in the range, as a sentence."""
+        return dated_in_words(self.range_of, self.window)
 
 
-def range_in_words(start: int | None, end: int, range_of: RangeOf) -> str:
+def range_in_words(start: int | None, end: int) -> str:
     """Return a range in words."""
     since = "the beginning" if start is None else utc(start)
-    return f"from {since} to before {utc(end)}, by the time of the {range_of.value}"
+    return f"from {since} to before {utc(end)}"
+
+
+def dated_in_words(range_of: RangeOf, window: int) -> str:
+    """Return whose time has to be in the range, as a sentence."""
+    if range_of is RangeOf.RECORDED:
+        return "An outcome counts when it was recorded."
+    if range_of is RangeOf.RUN:
+        return "An outcome counts when its run was made."
+    return (
+        f"An observed outcome counts when its run settled: a window ({window / DAY:.6g} d) after the run ended, or "
+        "when it was recorded, if that was earlier or the run is purged. A rating counts when it was given."
+    )
 
 
 def utc(second: int) -> str:
@@ -217,12 +273,15 @@ def over_time(periods: Iterable[Period], value: ExplicitOutcome | ObservedOutcom
 def pooled(periods: Iterable[Period]) -> tuple[Explicit, Observed]:
     """Return the counts of all periods together, the two sources apart."""
     explicit, observed = Counter[ExplicitOutcome](), Counter[ObservedOutcome]()
+    of_explicit, of_observed = Usage(), Usage()
     for period in periods:
         explicit.update(period.explicit.counts)
         observed.update(period.observed.counts)
+        of_explicit += period.explicit.usage
+        of_observed += period.observed.usage
     return (
-        Explicit({value: explicit[value] for value in ExplicitOutcome}),
-        Observed({value: observed[value] for value in ObservedOutcome}),
+        Explicit({value: explicit[value] for value in ExplicitOutcome}, of_explicit),
+        Observed({value: observed[value] for value in ObservedOutcome}, of_observed),
     )
 
 

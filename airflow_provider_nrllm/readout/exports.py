@@ -19,6 +19,7 @@ from airflow_provider_nrllm.readout.counts import (
 )
 from airflow_provider_nrllm.readout.groups import GroupKey, Label
 from airflow_provider_nrllm.readout.halves import Changes, changes_of
+from airflow_provider_nrllm.readout.sentences import NO_RECOMMENDATION, OBSERVED_NOTES
 from airflow_provider_nrllm.readout.shares import Difference, PooledDifference, Share
 from airflow_provider_nrllm.readout.summary import summary_of
 
@@ -27,13 +28,6 @@ XCOM_GROUPS = 200
 
 #: The most periods of an XCom: the last ones.
 XCOM_PERIODS = 366
-
-#: Said with every readout (ADR-176: no promotion rule).
-NO_RECOMMENDATION = (
-    "This readout makes no recommendation: it shows counts, shares and how sure they are, and never says which "
-    "model or configuration to use. The groups were not assigned at random, and explicit and observed outcomes "
-    "measure different things: no figure here is made of both."
-)
 
 
 def as_json(readout: Readout, limit: int | None = None) -> dict[str, Any]:
@@ -48,8 +42,14 @@ def as_json(readout: Readout, limit: int | None = None) -> dict[str, Any]:
     return {
         "note": NO_RECOMMENDATION,
         "summary": summary_of(readout)._asdict(),
-        "range": range_json(readout.start, readout.end, readout.range_of),
+        "range": {
+            **range_json(readout.start, readout.end, readout.range_of),
+            "dated": readout.dated_in_words,
+        },
         "ratings_without_run": readout.without_run,
+        "coverage": readout.coverage.counts,
+        "where": {str(dimension): list(names) for dimension, names in readout.where.items()},
+        "currency": readout.currency or None,
         "grouping": [str(dimension) for dimension in readout.grouping],
         "groups": [_group(group, over_time=limit is None) for group in groups],
         "groups_left_out": len(readout.groups) - len(groups),
@@ -59,6 +59,7 @@ def as_json(readout: Readout, limit: int | None = None) -> dict[str, Any]:
             "changed": _changes(changes_of(readout, ExplicitOutcome.HELPFUL), groups),
         },
         "observed": {
+            "notes": list(OBSERVED_NOTES),
             "groups": [{**key_json(g.key), **_observed(g)} for g in groups if g.observed.total],
             "compared": _comparisons(observed_comparisons(readout.groups, readout.reference), groups),
             "changed": _changes(changes_of(readout, ObservedOutcome.ACCEPTED_UNCHANGED), groups),
@@ -87,7 +88,6 @@ def _group(group: Group, *, over_time: bool) -> dict[str, Any]:
         **key_json(group.key),
         "rated": group.explicit.total,
         "observed": group.observed.total,
-        **_usage(group.usage),
         **({"periods": [_period(period) for period in group.periods]} if over_time else {}),
     }
 
@@ -118,6 +118,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
 def _explicit(group: Group) -> dict[str, Any]:
     return {
         "ratings": group.explicit.total,
+        "took": _usage(group.explicit.usage),
         **_counts(group.explicit.counts, ExplicitOutcome),
         "shares": {"helpful": share_json(group.explicit.share(ExplicitOutcome.HELPFUL))},
     }
@@ -126,6 +127,10 @@ def _explicit(group: Group) -> dict[str, Any]:
 def _observed(group: Group) -> dict[str, Any]:
     values = {
         "runs": group.observed.total,
+        "took": {
+            **_usage(group.observed.usage),
+            "cost_per_accepted_run": rounded(group.observed.cost_per_accepted, 8),
+        },
         **_counts(group.observed.counts, ObservedOutcome),
         "shares": {str(value): share_json(group.observed.share(value)) for value in ObservedOutcome},
     }

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
 
 class Dimension(StrEnum):
     """
-    What telemetry says of a call, by which outcomes can be grouped. There is none by person (ADR-176).
+    By what outcomes can be grouped: what telemetry says of their calls, or their run's events of its writes.
+
+    There is none by person (ADR-176).
 
     The value is what an operator's argument says.
     """
@@ -23,6 +25,8 @@ class Dimension(StrEnum):
     ROUTING_MODE = "routing_mode"
     SOURCE_EXTENSION = "source_extension"
     OPERATION = "operation"
+    TOOL = "tool"
+    TABLE = "table"
 
     @property
     def words(self) -> str:
@@ -42,6 +46,7 @@ class Kind(StrEnum):
     SEVERAL = "several"
     NOT_RECORDED = "not recorded"
     NO_TELEMETRY = "no telemetry"
+    PURGED = "purged"
 
 
 class Label(NamedTuple):
@@ -56,6 +61,8 @@ class Label(NamedTuple):
             return f"several {dimension.words}s"
         if self.kind is Kind.NAMED:
             return self.name or dimension.empty_name or ""
+        if self.kind is Kind.PURGED:
+            return "writes purged, or none made"
         return str(self.kind)
 
 
@@ -78,6 +85,31 @@ def grouping_of(group_by: str | Sequence[str]) -> tuple[Dimension, ...]:
     if not 1 <= len(names) <= 2 or len(set(names)) < len(names):
         raise ValueError(f"group_by is {group_by!r}; expected one dimension or two different ones")
     return tuple(Dimension(name) for name in names)
+
+
+def filters_of(where: Mapping[str, Sequence[str]] | None) -> Mapping[Dimension, tuple[str, ...]]:
+    """
+    Return the names that an operator's argument lets count, by dimension.
+
+    :param where: lists of names by one of :class:`Dimension`; ``""`` is no automatic selection
+    :raises ValueError: for anything else
+    """
+    found: dict[Dimension, tuple[str, ...]] = {}
+    for dimension, names in (where or {}).items():
+        (known,) = grouping_of(dimension)
+        if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"where[{dimension!r}] is {names!r}; expected a list of one or more names")
+        found[known] = tuple(dict.fromkeys(names))
+    return found
+
+
+def filters_text(where: Mapping[Dimension, Sequence[str]]) -> str:
+    """Return the names that count, in words; empty for all."""
+    told = (
+        f"{dimension.words} {' or '.join(Label(Kind.NAMED, name).text(dimension) for name in names)}"
+        for dimension, names in where.items()
+    )
+    return "; ".join(told)
 
 
 def label_text(key: GroupKey, grouping: Sequence[Dimension]) -> str:

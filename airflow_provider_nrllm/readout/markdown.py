@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from airflow_provider_nrllm.readout.cells import Table, by_words, cell_text
 from airflow_provider_nrllm.readout.counts import Group, Readout
-from airflow_provider_nrllm.readout.exports import NO_RECOMMENDATION
 from airflow_provider_nrllm.readout.groups import readable
+from airflow_provider_nrllm.readout.sentences import NO_RECOMMENDATION, head_lines
 from airflow_provider_nrllm.readout.summary import summary_of
 from airflow_provider_nrllm.readout.tables import tables_of
 
@@ -28,8 +28,8 @@ def _lines(readout: Readout, groups: Sequence[Group]) -> Iterator[str]:
     yield ""
     for title, line in summary_of(readout, code).titled:
         yield f"- {title}: {line}"
-    if readout.without_run:
-        yield f"In no range of this kind: {readout.without_run} ratings without a run."
+    for line in head_lines(readout):
+        yield f"- {line}"
     if len(groups) < len(readout.groups):
         yield f"Left out here: {len(readout.groups) - len(groups)} smaller groups."
     for table in tables_of(readout, groups):
@@ -53,6 +53,9 @@ def table_lines(table: Table) -> Iterator[str]:
     yield "| --- |" + " ---: |" * (len(table.head) - 1)
     for row in table.rows:
         yield "| " + " | ".join([code(row.name), *map(cell_text, row.cells)]) + " |"
+    if table.notes:
+        yield ""
+        yield from table.notes
 
 
 def code(name: str) -> str:

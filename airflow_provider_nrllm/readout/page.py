@@ -9,8 +9,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
 from airflow_provider_nrllm.readout.cells import UNTOLD, by_words, counted, lines_of, words
 from airflow_provider_nrllm.readout.counts import Readout
-from airflow_provider_nrllm.readout.exports import NO_RECOMMENDATION
 from airflow_provider_nrllm.readout.pictures import bars_of, gaps_of
+from airflow_provider_nrllm.readout.sentences import NO_RECOMMENDATION, head_lines
 from airflow_provider_nrllm.readout.summary import summary_of
 from airflow_provider_nrllm.readout.tables import tables_of
 from airflow_provider_nrllm.readout.timelines import timelines_of
@@ -52,7 +52,7 @@ def as_html(readout: Readout) -> str:
     return environment.get_template("page.html.jinja").render(
         by=by_words(readout.grouping),
         summary=summary_of(readout),
-        without_run=readout.without_run,
+        head=list(head_lines(readout)),
         note=NO_RECOMMENDATION,
         tables=list(tables_of(readout, readout.groups[:PAGE_GROUPS])),
         groups_left_out=max(len(readout.groups) - PAGE_GROUPS, 0),

@@ -1,34 +1,85 @@
-"""Reading which group of a readout a correlation id is in."""
+"""Reading a readout: what the statements return, as counts, groups and pages of outcomes."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from typing import Any
 
 from sqlalchemy.engine import Connection
 
-from airflow_provider_nrllm.readout.counts import RangeOf
+from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
+from airflow_provider_nrllm.readout.counts import Explicit, Observed, Period, Usage
+from airflow_provider_nrllm.readout.coverage import ANSWERED_WITHIN, Coverage
 from airflow_provider_nrllm.readout.groups import Dimension, GroupKey, Kind, Label
-from airflow_provider_nrllm.readout.statements import ReadoutStatements
+from airflow_provider_nrllm.readout.labelling import USAGE
+from airflow_provider_nrllm.readout.periods import PeriodWidth
+from airflow_provider_nrllm.readout.statements import VALUES, ReadoutStatements
 
 
-def keys_of(
-    connection: Connection, correlation_ids: Collection[str], grouping: Sequence[Dimension]
-) -> Mapping[str, GroupKey]:
+def read_first_time(connection: Connection, statements: ReadoutStatements) -> int:
+    """Return when the first outcome was that counts; the end of the range where there is none."""
+    found = connection.execute(statements.first_time()).scalar()
+    return statements.end if found is None else int(found)
+
+
+def read_periods(
+    connection: Connection, statements: ReadoutStatements, width: PeriodWidth
+) -> dict[GroupKey, tuple[Period, ...]]:
+    """Return the outcomes of each group over time, in order."""
+    found: dict[GroupKey, list[Period]] = {}
+    labels = 2 * len(statements.grouping)
+    for row in connection.execute(statements.outcomes_over_time(width)):
+        period = Period(_first_day(row[labels]), *_sources(row[labels + 1 :]))
+        found.setdefault(key_of(row[:labels]), []).append(period)
+    return {key: tuple(sorted(periods, key=lambda period: period.first)) for key, periods in found.items()}
+
+
+def read_coverage(connection: Connection, statements: ReadoutStatements, now: int) -> Coverage:
     """
-    Return the group of each of the correlation ids, by one statement at most.
+    Return how many of the runs made in the range have an outcome.
 
-    :param connection: in the snapshot of the page
-    :param correlation_ids: a page of them
-    :param grouping: by what to group
+    :param now: the moment of asking
     """
-    untold = tuple(Label(Kind.NO_TELEMETRY) for _ in grouping)
-    keys = dict.fromkeys(correlation_ids, untold)
-    if keys:
-        statements = ReadoutStatements(connection.dialect.name, None, 0, RangeOf.OUTCOME, tuple(grouping))
-        for correlation_id, *labels in connection.execute(statements.labels_of_ids(sorted(correlation_ids))):
-            keys[text_of(correlation_id)] = key_of(labels)
-    return keys
+    row = connection.execute(statements.coverage(now - ANSWERED_WITHIN)).one()
+    return Coverage(*(int(count or 0) for count in row))
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """
+    One outcome that counts.
+
+    :param uid: of its row
+    :param at: its time, by which it is in the range
+    :param key: its group
+    """
+
+    uid: int
+    correlation_id: str
+    outcome: str
+    at: int
+    key: GroupKey
+
+
+def read_answered(
+    connection: Connection, statements: ReadoutStatements, after: int, limit: int, values: Sequence[str]
+) -> tuple[list[Answered], int | None]:
+    """
+    Return a page of the outcomes that count, and after which uid the next one begins; None after the last.
+
+    :param after: the uid of the last row of the page before
+    :param limit: the most rows of the page, before :attr:`ReadoutStatements.where` leaves some out
+    :param values: the outcomes that are asked for
+    """
+    rows = connection.execute(statements.outcomes_after(after, limit, values)).fetchall()
+    answered = []
+    for uid, correlation_id, value, at, *labels in rows:
+        key = _key_among(statements, labels)
+        if key is not None:
+            answered.append(Answered(int(uid), text_of(correlation_id), text_of(value), int(at), key))
+    return answered, int(rows[-1][0]) if len(rows) == limit else None
 
 
 def key_of(labels: Sequence[Any]) -> GroupKey:
@@ -42,3 +93,33 @@ def key_of(labels: Sequence[Any]) -> GroupKey:
 def text_of(value: Any) -> str:
     """Return a text that may have come as bytes."""
     return bytes(value).decode("utf-8", "replace") if isinstance(value, bytes | bytearray | memoryview) else str(value)
+
+
+def _key_among(statements: ReadoutStatements, labels: Sequence[Any]) -> GroupKey | None:
+    """Return a group's key from the labels of :attr:`ReadoutStatements.dimensions`; None if it does not count."""
+    told: dict[Dimension, Label] = dict(zip(statements.dimensions, key_of(labels), strict=True))
+    for dimension, names in statements.where.items():
+        if told[dimension].kind is not Kind.NAMED or told[dimension].name not in names:
+            return None
+    return tuple(told[dimension] for dimension in statements.grouping)
+
+
+def _first_day(period: Any) -> date:
+    """Return the first day of a period as the statement tells it: by a Unix time, a month as ``2026-03``."""
+    told = text_of(period)
+    return date.fromisoformat(f"{told}-01") if "-" in told[1:] else datetime.fromtimestamp(int(period), UTC).date()
+
+
+def _sources(row: Sequence[Any]) -> tuple[Explicit, Observed]:
+    """Return the counts of :data:`VALUES` and what the calls took, the two sources apart."""
+    counts = {value: int(count) for value, count in zip(VALUES, row, strict=False)}
+    usage = row[len(VALUES) :]
+    return (
+        Explicit({value: counts[value] for value in ExplicitOutcome}, _usage(usage[: len(USAGE)])),
+        Observed({value: counts[value] for value in ObservedOutcome}, _usage(usage[len(USAGE) :])),
+    )
+
+
+def _usage(row: Sequence[Any]) -> Usage:
+    calls, cost, cost_known, latency, latency_known = row
+    return Usage(int(calls or 0), float(cost or 0), int(cost_known or 0), float(latency or 0), int(latency_known or 0))

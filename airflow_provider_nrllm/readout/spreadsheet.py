@@ -10,11 +10,12 @@ from typing import Any
 from airflow_provider_nrllm.edits.meanings import Meaning
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
 from airflow_provider_nrllm.readout.comparisons import explicit_comparisons, observed_comparisons
-from airflow_provider_nrllm.readout.counts import Group, Readout
+from airflow_provider_nrllm.readout.counts import Group, Readout, Usage, utc
 from airflow_provider_nrllm.readout.exports import rounded, share_json
-from airflow_provider_nrllm.readout.groups import GroupKey
+from airflow_provider_nrllm.readout.groups import GroupKey, Kind
 from airflow_provider_nrllm.readout.halves import changes_of
 from airflow_provider_nrllm.readout.periods import PeriodWidth
+from airflow_provider_nrllm.readout.sentences import NO_RECOMMENDATION, OBSERVED_NOTES
 from airflow_provider_nrllm.readout.shares import Difference, PooledDifference, Share
 from airflow_provider_nrllm.readout.summary import summary_of
 
@@ -30,6 +31,7 @@ def as_csv(readout: Readout) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(CSV_COLUMNS)
+    writer.writerows(_csv_head(readout))
     for group in readout.groups:
         labels = _csv_labels(group.key)
         writer.writerows([table, *labels, *figures] for table, *figures in _csv_figures(group))
@@ -46,21 +48,45 @@ def as_csv(readout: Readout) -> str:
     return text.getvalue()
 
 
+def _csv_head(readout: Readout) -> Iterator[list[Any]]:
+    start = "" if readout.start is None else utc(readout.start)
+    told = {"start": start, "end": utc(readout.end), "range_of": str(readout.range_of), "currency": readout.currency}
+    for name, text in told.items():
+        yield ["readout", "", "", "", "", name, _cell(text), "", "", "", ""]
+    for dimension, names in readout.where.items():
+        for name in names:
+            yield ["where", _cell(name), str(Kind.NAMED), "", "", str(dimension), "", "", "", "", ""]
+    for name, count in readout.coverage.counts.items():
+        yield ["coverage", "", "", "", "", name, "", count, readout.coverage.made, "", ""]
+    for note in (NO_RECOMMENDATION, readout.dated_in_words, *OBSERVED_NOTES):
+        yield ["note", "", "", "", "", note, "", "", "", "", ""]
+    if readout.without_run:
+        yield ["readout", "", "", "", "", "ratings_without_run", "", readout.without_run, "", "", ""]
+
+
 def _csv_figures(group: Group) -> Iterator[list[Any]]:
-    usage = group.usage
-    yield ["usage", "calls", usage.calls, usage.calls, "", "", ""]
-    yield ["usage", "cost_per_call", rounded(usage.cost_per_call, 8), usage.cost_known, usage.calls, "", ""]
-    latency = rounded(usage.latency_per_call, 1)
-    yield ["usage", "latency_ms_per_call", latency, usage.latency_known, usage.calls, "", ""]
     if group.explicit.total:
         for rating in ExplicitOutcome:
             yield ["explicit", str(rating), *_csv_share(group.explicit.share(rating))]
+        yield from _csv_usage("explicit took", group.explicit.usage)
     if group.observed.total:
         for outcome in ObservedOutcome:
             yield ["observed", str(outcome), *_csv_share(group.observed.share(outcome))]
+        yield from _csv_usage("observed took", group.observed.usage)
+        accepted = group.observed.counts.get(ObservedOutcome.ACCEPTED_UNCHANGED, 0)
+        per_accepted = rounded(group.observed.cost_per_accepted, 8)
+        yield ["observed took", "cost_per_accepted_run", per_accepted, accepted, group.observed.total, "", ""]
     if group.edited is not None and group.edited.total:
         for meaning in Meaning:
             yield ["edited", str(meaning), *_csv_share(group.edited.share(meaning))]
+
+
+def _csv_usage(table: str, usage: Usage) -> Iterator[list[Any]]:
+    yield [table, "calls", usage.calls, usage.calls, "", "", ""]
+    yield [table, "cost", rounded(usage.cost, 8) if usage.cost_known else None, usage.cost_known, usage.calls, "", ""]
+    yield [table, "cost_per_call", rounded(usage.cost_per_call, 8), usage.cost_known, usage.calls, "", ""]
+    latency = rounded(usage.latency_per_call, 1)
+    yield [table, "latency_ms_per_call", latency, usage.latency_known, usage.calls, "", ""]
 
 
 def _csv_differences(readout: Readout) -> Iterator[list[Any]]:

@@ -6,34 +6,31 @@ Built with SQLAlchemy Core from :mod:`airflow_provider_nrllm.readout.telemetry`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from sqlalchemy import and_, case, exists, func, literal, literal_column, or_, select, true
+from sqlalchemy import BigInteger, and_, case, cast, exists, func, literal, literal_column, or_, select, true
 from sqlalchemy.sql import ColumnElement, Select
 from sqlalchemy.sql.selectable import CTE, FromClause
 
-from airflow_provider_nrllm.database.conditions import (
-    Collations,
-    exact,
-    in_collation_of,
-    same_id,
-    value_among,
-)
-from airflow_provider_nrllm.database.tables import outcome, run
+from airflow_provider_nrllm.database.conditions import ONE_COLLATION, Collations, exact, same_id, value_among
+from airflow_provider_nrllm.database.tables import event, outcome, run
 from airflow_provider_nrllm.outcomes.partitions import DAY
 from airflow_provider_nrllm.outcomes.rules import EXPLICIT, OBSERVED, ExplicitOutcome, ObservedOutcome
+from airflow_provider_nrllm.outcomes.statements import is_write
 from airflow_provider_nrllm.readout.counts import RangeOf
-from airflow_provider_nrllm.readout.groups import Dimension, Kind
+from airflow_provider_nrllm.readout.groups import Dimension
+from airflow_provider_nrllm.readout.labelling import USAGE, Labels
 from airflow_provider_nrllm.readout.periods import PeriodWidth
-from airflow_provider_nrllm.readout.telemetry import DIMENSION_COLUMNS, telemetry
-
-#: The outcome values this version knows; a newer one is skipped (ADR-176).
-VALUES = (*ExplicitOutcome, *ObservedOutcome)
+from airflow_provider_nrllm.readout.telemetry import telemetry
 
 #: The correlation ids that the statements compare with each other.
 ID_COLUMNS = (outcome.c.correlation_id, run.c.uuid, telemetry.c.correlation_id)
+
+#: The outcome values this version knows; a newer one is skipped (ADR-176).
+VALUES = (*ExplicitOutcome, *ObservedOutcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +44,8 @@ class ReadoutStatements:
     :param range_of: whose time is in the range
     :param grouping: by what is grouped
     :param collations: those of :data:`ID_COLUMNS`
+    :param where: the names that count, by dimension
+    :param window: how long a record is watched after a write, in seconds
     """
 
     dialect: str
@@ -54,37 +53,33 @@ class ReadoutStatements:
     end: int
     range_of: RangeOf
     grouping: Sequence[Dimension]
-    collations: Collations = field(default_factory=dict)
+    collations: Collations = field(default_factory=lambda: ONE_COLLATION)
+    where: Mapping[Dimension, Sequence[str]] = field(default_factory=dict)
+    window: int = 7 * DAY
 
     def first_time(self) -> Select[Any]:
         """The time of the first outcome that counts, NULL for none."""
         return select(func.min(self._counted().c.at))
 
     def outcomes_over_time(self, width: PeriodWidth) -> Select[Any]:
-        """A row a group and period: its kinds and names, the period, then a count for each of :data:`VALUES`."""
-        counted = self._counted()
-        named = self._named(select(counted.c.correlation_id))
-        labelled = (
-            select(
-                counted.c.outcome,
-                _period(self.dialect, counted.c.at, width).label("period"),
-                *self._labels(named),
-            )
-            .select_from(counted.outerjoin(named, self._same_id(counted, named)))
-            .cte("labelled")
-        )
-        groups = [*self._labels_of(labelled), labelled.c.period]
-        return select(*groups, *_counts(labelled)).group_by(*groups)
+        """
+        A row a group and period: its kinds and names, and the period.
 
-    def usage_by_group(self) -> Select[Any]:
-        """A row a group with telemetry: its kinds and names, calls, cost, of how many known, latency, the same."""
-        counted = self._counted()
-        named = self._named(select(counted.c.correlation_id))
-        # The collation of MySQL may take two ids for one: only those with an outcome are to be counted.
-        has_outcome = exists(select(literal(1)).where(self._same_id(counted, named)))
-        labelled = select(*self._labels(named), *(named.c[name] for name in USAGE)).where(has_outcome).cte("labelled")
-        labels = self._labels_of(labelled)
-        return select(*labels, *(func.sum(labelled.c[name]) for name in USAGE)).group_by(*labels)
+        Then a count for each of :data:`VALUES`, and what the calls of each source took, as in :data:`USAGE`.
+        """
+        labels = self._labels()
+        labelled = labels.of(self._counted(), partial(_period, self.dialect, width))
+        columns = [*labels.columns(labelled, self.grouping), labelled.c.period]
+        usage = [
+            func.sum(case((labelled.c.outcome.in_(values), labelled.c[name])))
+            for values in (EXPLICIT, OBSERVED)
+            for name in USAGE
+        ]
+        return (
+            select(*columns, *_counts(labelled), *usage)
+            .where(*labels.conditions(labelled, self.where))
+            .group_by(*columns)
+        )
 
     def ratings_without_run(self) -> Select[Any]:
         """How many correlation ids, of any time, have a rating and no run."""
@@ -93,44 +88,118 @@ class ReadoutStatements:
             self._valued(outcome, EXPLICIT), outcome.c.correlation_id != "", ~has_run
         )
 
-    def edited_after(self, uid: int, limit: int) -> Select[Any]:
-        """The outcome rows ``edited`` that count, in the order of their uids: ``uid, correlation_id`` of each."""
+    def coverage(self, due: int) -> Select[Any]:
+        """
+        One row on the runs made in the range: how many, with writes, answered, and not due yet.
+
+        :param due: what has settled after this second is not due
+        """
+        last = (
+            select(func.max(event.c.crdate))
+            .where(event.c.run == run.c.uid, is_write(self.dialect))
+            .correlate(run)
+            .scalar_subquery()
+        )
+        answered = exists(
+            select(literal(1)).where(
+                self._same(outcome.c.correlation_id, run.c.uuid),
+                self._valued(outcome, OBSERVED),
+                # MariaDB keeps answers to a subquery by the uuid, in a collation that knows no case.
+                run.c.uid > 0,
+            )
+        )
+        runs = (
+            select(
+                func.coalesce(run.c.finished_at, 0).label("ended"), last.label("last"), case((answered, 1), else_=0)
+                .label("answered"),
+            )
+            .where(run.c.uuid != "", self._in_range(run.c.crdate))
+            .cte("runs")
+        )  # fmt: skip
+        wrote, is_answered = runs.c.last.is_not(None), runs.c.answered == 1
+        goes_on = or_(runs.c.ended == 0, runs.c.ended > due, runs.c.last + self.window > due)
+        counted = (wrote, and_(wrote, is_answered), and_(wrote, ~is_answered, goes_on))
+        columns: list[Any] = [func.count(), *(func.sum(case((condition, 1), else_=0)) for condition in counted)]
+        return select(*columns).select_from(runs)
+
+    def outcomes_after(self, uid: int, limit: int, values: Sequence[str]) -> Select[Any]:
+        """
+        The outcome rows that count, in the order of their uids: ``uid, correlation_id, outcome, at`` of each.
+
+        Then its kinds and names: those it is grouped by, and those that :attr:`where` asks for.
+
+        :param uid: that of the last row before
+        :param limit: the most rows
+        :param values: the outcomes that are asked for
+        """
         counted = self._counted()
-        return (
-            select(counted.c.uid, counted.c.correlation_id)
-            .where(counted.c.outcome == str(ObservedOutcome.EDITED), counted.c.uid > uid)
+        page = (
+            select(counted)
+            .where(counted.c.outcome.in_(values), counted.c.uid > uid)
             .order_by(counted.c.uid)
             .limit(limit)
+            .cte("page")
         )
+        labels = self._labels()
+        labelled = labels.of(page)
+        columns: list[Any] = [labelled.c[name] for name in ("uid", "correlation_id", "outcome", "at")]
+        return select(*columns, *labels.columns(labelled, self.dimensions)).order_by(labelled.c.uid)
 
-    def labels_of_ids(self, correlation_ids: Collection[str]) -> Select[Any]:
-        """A row for each of the correlation ids that has telemetry: the id, its kinds and names."""
-        named = self._named(correlation_ids)
-        return select(named.c.correlation_id, *self._labels(named))
+    @property
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """What it is grouped by, then what else :attr:`where` asks for."""
+        return tuple(dict.fromkeys([*self.grouping, *self.where]))
+
+    def _labels(self) -> Labels:
+        return Labels(self.dialect, self.collations, self.dimensions)
 
     def _counted(self) -> CTE:
         """The outcome rows that count: of a known value, in the range, one for each correlation id and source."""
+        valued = (self._valued(outcome, [*EXPLICIT, *OBSERVED]), outcome.c.correlation_id != "")
+        columns = (outcome.c.uid, outcome.c.correlation_id, outcome.c.outcome)
         if self.range_of is RangeOf.OUTCOME:
-            source: FromClause = outcome
-            at: ColumnElement[Any] = outcome.c.crdate
-            in_range = self._in_range(at)
+            # What was recorded before the range settled before it.
+            early = true() if self.start is None else outcome.c.crdate >= self.start
+            dated = select(*columns, self._settled().label("at")).where(*valued, early)
+            # The offset keeps engines from writing the expression out, and asking for the run, once for each use.
+            rows = dated.offset(0).cte("dated")
+            counted = select(rows).where(self._in_range(rows.c.at), ~self._superseded(rows))
+        elif self.range_of is RangeOf.RECORDED:
+            at = outcome.c.crdate
+            counted = select(*columns, at.label("at")).where(*valued, self._in_range(at), ~self._superseded(outcome))
         else:
             runs = self._run_times()
-            source = outcome.join(runs, self._same_id(outcome, runs))
-            at, in_range = runs.c.at, true()
-        return (
-            select(outcome.c.uid, outcome.c.correlation_id, outcome.c.outcome, at.label("at"))
-            .select_from(source)
-            .where(
-                self._valued(outcome, (*EXPLICIT, *OBSERVED)),
-                outcome.c.correlation_id != "",
-                in_range,
-                ~self._superseded(),
+            counted = (
+                select(*columns, runs.c.at)
+                .select_from(outcome.join(runs, self._same(outcome.c.correlation_id, runs.c.correlation_id)))
+                .where(*valued, ~self._superseded(outcome))
             )
-            .cte("counted")
+        return counted.cte("counted")
+
+    def _settled(self) -> ColumnElement[Any]:
+        """
+        When an observed outcome's run settled, as near as its own row tells; when a rating was given.
+
+        A run writes nothing after it has ended, and settles a window after its last write at the latest. It had
+        settled when its outcome was recorded. So it is the earlier of the two; of a purged run, the latter.
+        """
+        ended = (
+            select(func.max(run.c.finished_at) + self.window)
+            # MariaDB keeps answers to a subquery by the id, in a collation that knows no case.
+            .where(self._same(run.c.uuid, outcome.c.correlation_id), run.c.finished_at > 0, outcome.c.uid > 0)
+            .correlate(outcome)
+            .scalar_subquery()
+        )
+        observed = self._valued(outcome, OBSERVED)
+        return case(
+            (observed, func.coalesce(self._least(ended, outcome.c.crdate), outcome.c.crdate)), else_=outcome.c.crdate
         )
 
-    def _superseded(self) -> ColumnElement[bool]:
+    def _least(self, left: ColumnElement[Any], right: ColumnElement[Any]) -> ColumnElement[Any]:
+        """Return the lesser of two numbers; NULL, or on PostgreSQL the other, if one of them is NULL."""
+        return func.min(left, right) if self.dialect == "sqlite" else func.least(left, right)
+
+    def _superseded(self, row: FromClause) -> ColumnElement[bool]:
         """
         ADR-176: at most one row for a correlation id and source, but no key forbids a second.
 
@@ -138,13 +207,15 @@ class ReadoutStatements:
         """
         other = outcome.alias("other")
         return exists(
-            select(literal(1)).where(
-                self._same(other.c.correlation_id, outcome.c.correlation_id),
+            select(literal(1))
+            .where(
+                self._same(other.c.correlation_id, row.c.correlation_id),
                 or_(
-                    and_(self._valued(outcome, EXPLICIT), self._valued(other, EXPLICIT), other.c.uid > outcome.c.uid),
-                    and_(self._valued(outcome, OBSERVED), self._valued(other, OBSERVED), other.c.uid < outcome.c.uid),
+                    and_(self._valued(row, EXPLICIT), self._valued(other, EXPLICIT), other.c.uid > row.c.uid),
+                    and_(self._valued(row, OBSERVED), self._valued(other, OBSERVED), other.c.uid < row.c.uid),
                 ),
             )
+            .correlate(row)
         )
 
     def _run_times(self) -> CTE:
@@ -161,50 +232,6 @@ class ReadoutStatements:
     def _in_range(self, at: ColumnElement[Any]) -> ColumnElement[bool]:
         return at < self.end if self.start is None else and_(at >= self.start, at < self.end)
 
-    def _named(self, ids: Any) -> CTE:
-        """For each correlation id with telemetry, the least and greatest name of each dimension, and its usage."""
-        names = []
-        for position, dimension in enumerate(self.grouping):
-            column: ColumnElement[Any] = DIMENSION_COLUMNS[dimension]
-            # '' names nothing: a row of it beside one that names a model does not make two models.
-            name = self._exact(
-                func.coalesce(column, "") if dimension.empty_name is not None else func.nullif(column, "")
-            )
-            names += [func.min(name).label(f"least_{position}"), func.max(name).label(f"greatest_{position}")]
-        return (
-            select(
-                func.min(telemetry.c.correlation_id).label("correlation_id"),
-                *names,
-                func.count().label("calls"),
-                func.sum(telemetry.c.actual_cost).label("cost"),
-                func.count(telemetry.c.actual_cost).label("cost_known"),
-                func.sum(telemetry.c.latency_ms).label("latency"),
-                func.count(telemetry.c.latency_ms).label("latency_known"),
-            )
-            .where(telemetry.c.correlation_id.in_(self._ids_for(telemetry.c.correlation_id, ids)))
-            .group_by(self._exact(telemetry.c.correlation_id))
-            .cte("named")
-        )
-
-    def _labels(self, named: CTE) -> Iterator[ColumnElement[Any]]:
-        """The kind and the name of an id in each dimension."""
-        for position in range(len(self.grouping)):
-            least, greatest = named.c[f"least_{position}"], named.c[f"greatest_{position}"]
-            kind = case(
-                (named.c.calls.is_(None), str(Kind.NO_TELEMETRY)),
-                (least.is_(None), str(Kind.NOT_RECORDED)),
-                (least != greatest, str(Kind.SEVERAL)),
-                else_=str(Kind.NAMED),
-            )
-            yield kind.label(f"kind_{position}")
-            yield case((least == greatest, least)).label(f"name_{position}")
-
-    def _labels_of(self, labelled: CTE) -> list[ColumnElement[Any]]:
-        return [labelled.c[f"{part}_{place}"] for place in range(len(self.grouping)) for part in ("kind", "name")]
-
-    def _same_id(self, left: Any, right: Any) -> ColumnElement[bool]:
-        return self._same(left.c.correlation_id, right.c.correlation_id)
-
     def _same(self, left: ColumnElement[Any], right: ColumnElement[Any]) -> ColumnElement[bool]:
         return same_id(self.dialect, left, right, self.collations)
 
@@ -214,31 +241,22 @@ class ReadoutStatements:
         exactly = value_among(self.dialect, column, values)
         return and_(column.in_(values), exactly) if self.dialect == "mysql" else exactly
 
-    def _ids_for(self, column: ColumnElement[Any], ids: Any) -> Any:
-        """Return a list or a subquery of ids as one that the column can be compared with."""
-        if not isinstance(ids, Select):
-            return ids
-        (selected,) = ids.selected_columns
-        return select(in_collation_of(column, selected, self.collations))
-
     def _exact(self, text: ColumnElement[Any]) -> ColumnElement[Any]:
         return exact(self.dialect, text)
-
-
-#: The columns of what calls took.
-USAGE = ("calls", "cost", "cost_known", "latency", "latency_known")
 
 
 #: The first Monday is four days after the epoch.
 _TO_MONDAY = 3 * DAY
 
 
-def _period(dialect: str, at: ColumnElement[Any], width: PeriodWidth) -> ColumnElement[Any]:
+def _period(dialect: str, width: PeriodWidth, at: ColumnElement[Any]) -> ColumnElement[Any]:
     """Return the day (UTC) that tells a time's period: its first one as a Unix time, of a month ``2026-03``."""
     if width is PeriodWidth.DAY:
         return at - at % DAY
     if width is PeriodWidth.WEEK:
-        return at - (at + _TO_MONDAY) % (7 * DAY)
+        # MySQL and MariaDB refuse an unsigned number below 0, as Thursday, 1970-01-01, would make it.
+        signed = cast(at, BigInteger)
+        return signed - (signed + _TO_MONDAY) % (7 * DAY)
     if dialect == "postgresql":
         return func.to_char(func.timezone("UTC", func.to_timestamp(at)), "YYYY-MM")
     if dialect == "sqlite":

@@ -12,11 +12,12 @@ from airflow_provider_nrllm.readout.counts import Group, Readout
 from airflow_provider_nrllm.readout.groups import Dimension, label_text
 from airflow_provider_nrllm.readout.halves import tables_of_change
 from airflow_provider_nrllm.readout.over_time import tables_over_time
+from airflow_provider_nrllm.readout.sentences import OBSERVED_NOTES
 
 
 def tables_of(readout: Readout, groups: Sequence[Group]) -> Iterator[Table]:
     """
-    Yield the tables of a readout: each source with its groups side by side, then what the calls took.
+    Yield the tables of a readout: each source with its groups side by side and what their calls took.
 
     :param groups: those of the readout that are shown
     """
@@ -28,12 +29,13 @@ def tables_of(readout: Readout, groups: Sequence[Group]) -> Iterator[Table]:
         yield from _side_by_side("observed", readout, compared.among(groups))
     if readout.audited:
         yield edited_table(grouping, groups)
+    yield _took("observed", readout, groups)
     yield _explicit(grouping, groups)
     yield from tables_over_time(readout, "explicit", ExplicitOutcome.HELPFUL, "among all ratings")
     yield from tables_of_change(readout, groups, "explicit", ExplicitOutcome.HELPFUL)
     if compared := explicit_comparisons(readout.groups, readout.reference):
         yield from _side_by_side("explicit", readout, compared.among(groups))
-    yield _usage(grouping, groups)
+    yield _took("explicit", readout, groups)
 
 
 def _explicit(grouping: Sequence[Dimension], groups: Sequence[Group]) -> Table:
@@ -66,6 +68,7 @@ def _observed(grouping: Sequence[Dimension], groups: Sequence[Group]) -> Table:
         "each with its 95 % interval.",
         (by.capitalize(), "Runs", *(words(value).capitalize() for value in ObservedOutcome)),
         tuple(rows),
+        notes=OBSERVED_NOTES,
     )
 
 
@@ -129,28 +132,50 @@ def _row(grouping: Sequence[Dimension], group: Group, *cells: Cell) -> Row:
     return Row(label_text(group.key, grouping), cells, apart=not group.named)
 
 
-def _usage(grouping: Sequence[Dimension], groups: Sequence[Group]) -> Table:
-    by = by_words(grouping)
+def _took(source: str, readout: Readout, groups: Sequence[Group]) -> Table:
+    by, unit = by_words(readout.grouping), f" {readout.currency}" if readout.currency else ""
+    observed = source == "observed"
     rows = []
     for group in groups:
-        usage = group.usage
-        cost = "not measured" if usage.cost_per_call is None else f"{usage.cost:.6f}, {usage.cost_per_call:.6f} a call"
-        latency = "not measured" if usage.latency_per_call is None else f"{usage.latency_per_call:.0f} ms"
+        cases = group.observed if observed else group.explicit
+        if not cases.total:
+            continue
+        usage = cases.usage
+        accepted = (_money(group.observed.cost_per_accepted, unit),) if observed else ()
         cells = (
-            str(usage.calls),
-            str(group.explicit.total),
-            str(group.observed.total),
-            cost,
-            f"{usage.cost_known} of {usage.calls}",
-            latency,
-            f"{usage.latency_known} of {usage.calls}",
+            f"{usage.calls:,}",
+            _money(usage.cost if usage.cost_known else None, unit),
+            _money(usage.cost_per_call, unit),
+            *accepted,
+            f"{usage.cost_known:,} of {usage.calls:,}",
+            NOT_MEASURED if usage.latency_per_call is None else f"{usage.latency_per_call:,.0f} ms",
+            f"{usage.latency_known:,} of {usage.calls:,}",
         )
-        rows.append(_row(grouping, group, *cells))
+        rows.append(_row(readout.grouping, group, *cells))
+    named = "in the unit of telemetry" if not unit else f"in{unit}, not converted"
+    each = " The cost of all runs is told by accepted run only if it is known of every call." if observed else ""
     return Table(
-        "usage",
-        "What the groups are made of",
-        f"By {by}: the provider calls of the correlation ids above, how many of these ids are rated and how many "
-        "are observed runs, and cost and mean latency of a call, as far as they were measured.",
-        (by.capitalize(), "Calls", "Rated", "Observed", "Cost", "Cost known of", "Latency", "Latency known of"),
+        f"{source}-took",
+        f"{source.capitalize()}: what the {'runs' if observed else 'rated results'} took",
+        f"By {by}: the provider calls of the {'observed runs' if observed else 'rated correlation ids'}, their cost, "
+        f"{named}, and mean latency, as far as they were measured.{each}",
+        (
+            by.capitalize(),
+            "Calls",
+            "Cost",
+            "Cost of a call",
+            *(("Cost per accepted run",) if observed else ()),
+            "Cost known of",
+            "Latency",
+            "Latency known of",
+        ),
         tuple(rows),
     )
+
+
+#: Of what telemetry has no figure of; it is not zero.
+NOT_MEASURED = "not measured"
+
+
+def _money(amount: float | None, unit: str) -> str:
+    return NOT_MEASURED if amount is None else f"{amount:,.6f}{unit}"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from sqlalchemy import BigInteger, Column, Numeric, String, Table
 
-from airflow_provider_nrllm.database.tables import metadata, outcome, run
+from airflow_provider_nrllm.database.tables import event, metadata, outcome, run
 from airflow_provider_nrllm.readout.groups import Dimension
 
 #: nr_llm: one row for each provider call; a run of five rounds has five with one correlation id.
@@ -31,7 +31,7 @@ telemetry = Table(
     Column("source_extension", String(64)),
 )
 
-#: The column that tells each dimension.
+#: The column that tells a dimension; :data:`PAYLOAD_KEYS` has the others.
 DIMENSION_COLUMNS: Mapping[Dimension, Column[str]] = {
     Dimension.SERVED_MODEL: telemetry.c.served_model,
     Dimension.REQUESTED_MODEL: telemetry.c.model,
@@ -43,5 +43,11 @@ DIMENSION_COLUMNS: Mapping[Dimension, Column[str]] = {
     Dimension.OPERATION: telemetry.c.operation,
 }
 
+#: The key in the payload of a ``tool_write`` event that tells a dimension.
+PAYLOAD_KEYS: Mapping[Dimension, str] = {
+    Dimension.TOOL: "toolName",
+    Dimension.TABLE: "writeTargetTable",
+}
+
 #: What a readout reads.
-READOUT_TABLES = (run, outcome, telemetry)
+READOUT_TABLES = (run, event, outcome, telemetry)

@@ -12,9 +12,11 @@ from airflow_provider_nrllm.exceptions import NrLlmSchemaError
 from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
 from airflow_provider_nrllm.outcomes.rules import ObservedOutcome
 from airflow_provider_nrllm.readout.counts import RangeOf, Usage
+from airflow_provider_nrllm.readout.coverage import Coverage
 from airflow_provider_nrllm.readout.groups import Dimension, Kind, Label
 from airflow_provider_nrllm.readout.periods import PeriodWidth
-from airflow_provider_nrllm.readout.reading import keys_of
+from airflow_provider_nrllm.readout.reading import read_answered
+from airflow_provider_nrllm.readout.statements import ReadoutStatements
 from tests.typo3 import tables as tables
 from tests.typo3.readouts import (
     CRAB,
@@ -29,15 +31,17 @@ from tests.typo3.readouts import (
     counts,
     group,
     outcome,
+    payload,
     run,
+    write,
 )
 
 END = MARCH + 10 * DAY
 BY_MODEL = (Dimension.SERVED_MODEL,)
 
 
-def read(site, *, start=MARCH, end=END, grouping=BY_MODEL, range_of=RangeOf.OUTCOME):
-    return NrLlmReadoutHook(site.conn_id).readout(start, end, grouping=grouping, range_of=range_of)
+def read(site, *, start=MARCH, end=END, grouping=BY_MODEL, **asked):
+    return NrLlmReadoutHook(site.conn_id).readout(start, end, grouping=grouping, **asked)
 
 
 def test_each_source_is_counted_by_model(site):
@@ -224,15 +228,18 @@ def test_cost_is_of_the_calls_whose_cost_is_known(site):
     outcome(site.engine, "r1", "helpful")
     outcome(site.engine, "r1", "edited")
     outcome(site.engine, "r2", "edited")
-    usage = group(read(site), "a").usage
+    found = group(read(site), "a")
+    usage = found.observed.usage
     assert Usage(calls=3, cost=0.75, cost_known=2, latency_ms=900, latency_known=3) == usage
     assert (0.375, 300) == (usage.cost_per_call, usage.latency_per_call)
+    # Each source for itself: only r1 is rated.
+    assert Usage(calls=2, cost=0.5, cost_known=1, latency_ms=300, latency_known=2) == found.explicit.usage
 
 
 def test_cost_that_was_never_measured_is_not_zero(site):
     calls(site.engine, "r1", "a", "a", actual_cost=None)
     outcome(site.engine, "r1", "helpful")
-    usage = group(read(site), "a").usage
+    usage = group(read(site), "a").explicit.usage
     assert (2, 0, None) == (usage.calls, usage.cost_known, usage.cost_per_call)
 
 
@@ -338,14 +345,14 @@ PERSONAL = re.compile(
 
 def test_no_column_of_a_user_or_an_approval_is_read(site):
     def act(hook):
-        for grouping in [BY_MODEL, (Dimension.ROUTING_MODE, Dimension.OPERATION)]:
-            for range_of in RangeOf:
+        for range_of in RangeOf:
+            for grouping in [BY_MODEL, (Dimension.ROUTING_MODE, Dimension.OPERATION)]:
                 hook.readout(MARCH, END, grouping=grouping, range_of=range_of)
-        with hook.database.snapshot() as connection:
-            keys_of(connection, ["r1"], BY_MODEL)
+            where = {Dimension.TABLE: ["pages"], Dimension.SERVED_MODEL: ["a"]}
+            hook.readout(None, END, grouping=(Dimension.TOOL, Dimension.TABLE), where=where, range_of=range_of)
 
     sent = emitted(site, act)
-    assert len(sent) >= 11
+    assert len(sent) >= 20
     assert [] == [sql for sql in sent if PERSONAL.search(sql) or "*" in sql.replace("count(*)", "")]
 
 
@@ -356,16 +363,144 @@ def test_what_the_test_above_looks_for_is_there_to_be_read():
     }  # fmt: skip
 
 
-def test_the_group_of_each_correlation_id_can_be_asked_for(site):
-    calls(site.engine, "r1", "a")
-    calls(site.engine, "r2", "a", "b")
-    with NrLlmReadoutHook(site.conn_id).database.snapshot() as connection:
-        found = keys_of(connection, ["r1", "r2", "gone"], BY_MODEL)
+def answered(site, limit, **asked):
+    """Return all pages of the observed outcomes that count, by their ids."""
+    pages, last = [], 0
+    while last is not None:
+        with NrLlmReadoutHook(site.conn_id).database.snapshot() as connection:
+            statements = ReadoutStatements(connection.dialect.name, MARCH, END, RangeOf.OUTCOME, BY_MODEL, **asked)
+            page, last = read_answered(connection, statements, last, limit, ["edited", "unknown"])
+            pages.append([(each.correlation_id, each.outcome, each.key[0].name) for each in page])
+    return pages
+
+
+def test_the_outcomes_come_page_by_page_with_their_groups(site):
+    for number, value in enumerate(["edited", "unknown", "accepted_unchanged", "edited"]):
+        calls(site.engine, f"r{number}", "a" if number else "b")
+        outcome(site.engine, f"r{number}", value)
+    assert [[("r0", "edited", "b"), ("r1", "unknown", "a")], [("r3", "edited", "a")]] == answered(site, 2)
+    only_a = {"where": {Dimension.SERVED_MODEL: ["a"]}}
+    assert [[("r1", "unknown", "a")], [("r3", "edited", "a")]] == answered(site, 2, **only_a)
+
+
+WEEK = 7 * DAY
+
+
+def test_an_observed_outcome_counts_when_its_run_settled_and_not_when_a_backfill_recorded_it(site):
+    run(site.engine, "old", MARCH - WEEK - 1)
+    run(site.engine, "first", MARCH - WEEK)
+    run(site.engine, "last", END - WEEK - 1)
+    run(site.engine, "late", END - WEEK)
+    for uuid in ("old", "first", "last", "late"):
+        outcome(site.engine, uuid, "edited", END + 90 * DAY)
+    assert {"no telemetry": ((0, 0), (0, 2, 0, 0))} == counts(read(site))
+    recorded = read(site, start=END + 90 * DAY, end=END + 91 * DAY, range_of=RangeOf.RECORDED)
+    assert {"no telemetry": ((0, 0), (0, 4, 0, 0))} == counts(recorded)
+
+
+def test_a_run_settles_by_the_window_it_was_derived_with(site):
+    run(site.engine, "r1", MARCH - DAY)
+    outcome(site.engine, "r1", "edited", END + DAY)
+    assert [1, 0] == [len(read(site, window=days * DAY).groups) for days in (1, 30)]
+
+
+def test_what_was_recorded_had_settled(site):
+    # Its last write was long before it ended.
+    run(site.engine, "r1", MARCH - DAY, ended=END - 1)
+    outcome(site.engine, "r1", "edited", END - 1)
+    assert 1 == len(read(site).groups)
+
+
+def test_the_outcome_of_a_purged_run_counts_when_it_was_recorded(site):
+    outcome(site.engine, "purged", "edited", MARCH)
+    assert 1 == len(read(site).groups)
+
+
+def test_a_rating_counts_when_it_was_given(site):
+    run(site.engine, "r1", MARCH - 60 * DAY)
+    outcome(site.engine, "r1", "helpful", MARCH)
+    assert 1 == len(read(site).groups)
+
+
+@pytest.fixture
+def written(site):
+    """A site whose runs wrote with several tools."""
+    run(site.engine, "one", MARCH, uid=1)
+    write(site.engine, 1, MARCH, "edit_text", "tt_content")
+    write(site.engine, 1, MARCH, "edit_text", "pages")
+    run(site.engine, "two", MARCH, uid=2)
+    write(site.engine, 2, MARCH, "create_page_draft", "pages")
+    run(site.engine, "broken", MARCH, uid=3)
+    payload(site.engine, 3, MARCH, '{"toolName": "edit_text"')
+    run(site.engine, "untold", MARCH, uid=4)
+    payload(site.engine, 4, MARCH, '{"toolName": 7, "writeTargetTable": ["pages"]}')
+    payload(site.engine, 4, MARCH, '{"toolName": "read_page"}', "tool")
+    for uuid in ("one", "two", "broken", "untold", "purged"):
+        calls(site.engine, uuid, "a")
+        outcome(site.engine, uuid, "edited")
+    return site
+
+
+def test_outcomes_are_counted_by_the_tool_that_wrote(written):
+    found = counts(read(written, grouping=(Dimension.TOOL,)))
     assert {
-        "r1": (Label(Kind.NAMED, "a"),),
-        "r2": (Label(Kind.SEVERAL),),
-        "gone": (Label(Kind.NO_TELEMETRY),),
+        "edit_text": ((0, 0), (0, 1, 0, 0)),
+        "create_page_draft": ((0, 0), (0, 1, 0, 0)),
+        "not recorded": ((0, 0), (0, 2, 0, 0)),
+        "writes purged, or none made": ((0, 0), (0, 1, 0, 0)),
     } == found
+
+
+def test_outcomes_are_counted_by_the_table_that_was_written_with_a_model(written):
+    found = counts(read(written, grouping=(Dimension.TABLE, Dimension.SERVED_MODEL)))
+    assert {
+        "several tables · a": ((0, 0), (0, 1, 0, 0)),
+        "pages · a": ((0, 0), (0, 1, 0, 0)),
+        "not recorded · a": ((0, 0), (0, 2, 0, 0)),
+        "writes purged, or none made · a": ((0, 0), (0, 1, 0, 0)),
+    } == found
+
+
+def test_only_the_named_names_count(written):
+    calls(written.engine, "three", "b")
+    outcome(written.engine, "three", "helpful")
+    only = read(written, where={Dimension.TABLE: ["pages", "tt_content"], Dimension.SERVED_MODEL: ["a", "A"]})
+    assert {"a": ((0, 0), (0, 1, 0, 0))} == counts(only)
+    assert {} == counts(read(written, where={Dimension.SERVED_MODEL: ["A"]}))
+
+
+def test_no_automatic_selection_can_be_asked_for(site):
+    for correlation_id, mode in [("r1", ""), ("r2", "cheapest")]:
+        calls(site.engine, correlation_id, "a", routing_policy_mode=mode)
+        outcome(site.engine, correlation_id, "helpful")
+    assert {"a": ((1, 0), (0, 0, 0, 0))} == counts(read(site, where={Dimension.ROUTING_MODE: [""]}))
+
+
+def test_every_run_that_wrote_is_answered_watched_or_overdue(site):
+    now = MARCH + 20 * DAY
+    for uid, (uuid, at, ended, wrote, value) in enumerate(
+        [
+            ("answered", MARCH, MARCH, True, "edited"),
+            ("ANSWERED", MARCH, MARCH, True, None),
+            ("read only", MARCH, MARCH, False, None),
+            ("rated only", MARCH, MARCH, True, "helpful"),
+            ("goes on", MARCH, 0, True, None),
+            ("watched", MARCH + 9 * DAY, MARCH + 13 * DAY, True, None),
+            ("just settled", MARCH + 9 * DAY, MARCH + 19 * DAY, True, None),
+            ("before", MARCH - 1, MARCH - 1, True, None),
+            ("", MARCH, MARCH, True, None),
+        ],
+        start=1,
+    ):
+        run(site.engine, uuid, at, uid=uid, ended=ended)
+        if wrote:
+            write(site.engine, uid, at + (4 * DAY if uuid == "watched" else 0))
+        if value:
+            outcome(site.engine, uuid, value)
+    # ANSWERED and the one that is only rated are overdue: they settled on the 8th.
+    assert Coverage(made=7, written=6, answered=1, watched=3) == read(site, now=now).coverage
+    assert 2 == read(site, now=now).coverage.overdue
+    assert Coverage() == read(site, start=END + DAY, end=END + 2 * DAY, now=now).coverage
 
 
 def test_missing_telemetry_columns_are_named(site_to_change):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from sqlalchemy import insert
@@ -34,9 +35,29 @@ def calls(engine: Engine | Connection, correlation_id: str, *served_models: str,
         _add(engine, tables.telemetry, correlation_id=correlation_id, **row)
 
 
-def run(engine: Engine | Connection, uuid: str, at: int) -> None:
-    """Lay a run that has ended into the site."""
-    _add(engine, tables.run, uuid=uuid, status="completed", be_user=7, crdate=at, finished_at=at, tstamp=at)
+def run(engine: Engine | Connection, uuid: str, at: int, *, uid: int | None = None, ended: int | None = None) -> None:
+    """
+    Lay a run into the site.
+
+    :param ended: when it ended, without it at once; 0: it goes on
+    """
+    finished = at if ended is None else ended
+    status = "completed" if finished else "running"
+    row = {"uuid": uuid, "status": status, "be_user": 7, "crdate": at, "finished_at": finished, "tstamp": at}
+    _add(engine, tables.run, **row, **({} if uid is None else {"uid": uid}))
+
+
+def write(
+    engine: Engine | Connection, run_uid: int, at: int, tool: str = "edit_text", table: str = "tt_content", uid: int = 1
+) -> None:
+    """Lay a write of a run into the site."""
+    told = {"kind": "tool_write", "toolName": tool, "writeTargetTable": table, "writeTargetUid": uid}
+    payload(engine, run_uid, at, json.dumps(told))
+
+
+def payload(engine: Engine | Connection, run_uid: int, at: int, text: str, kind: str = "tool_write") -> None:
+    """Lay an event with any payload into the site."""
+    _add(engine, tables.event, run=run_uid, kind=kind, payload=text, crdate=at)
 
 
 def _add(target: Engine | Connection, table: Any, **row: Any) -> None:

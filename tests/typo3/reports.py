@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 
 from airflow_provider_nrllm.edits.meanings import Meaning
@@ -48,7 +49,13 @@ def group(
 ) -> Group:
     """Return a group of one dimension; a text is its name."""
     label = Label(Kind.NAMED, label) if isinstance(label, str) else label
-    return Group((label,), explicit(*rated), observed(*became), usage, edited, tuple(periods))
+    return Group(
+        (label,),
+        replace(explicit(*rated), usage=usage),
+        replace(observed(*became), usage=usage),
+        edited,
+        tuple(periods),
+    )
 
 
 def arm(first: str, second: str, *became: int) -> Group:
@@ -67,7 +74,8 @@ def over_time(
     told = [Period(first, explicit(*rated), observed(*became)) for first, (rated, became) in periods.items()]
     in_all = pooled(told)
     usage = Usage(in_all[1].total, 0.5, in_all[1].total, 60_000, in_all[1].total)
-    return Group((Label(Kind.NAMED, label),), *in_all, usage, edited, tuple(told))
+    rated, became = (replace(source, usage=usage) for source in in_all)
+    return Group((Label(Kind.NAMED, label),), rated, became, edited, tuple(told))
 
 
 def readout(

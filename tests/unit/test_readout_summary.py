@@ -27,7 +27,7 @@ UNCLEAR = [group("a", (), (8, 2)), group("b", (), (7, 2))]
 )
 def test_what_was_asked_says_how_much_there_is(groups, counts):
     begin = "Outcomes by served model, from 2026-03-01T00:00:00Z to before 2026-03-31T00:00:00Z"
-    assert f"{begin}, by the time of the outcome: {counts}." == summary_of(readout(groups)).asked
+    assert f"{begin}: {counts}." == summary_of(readout(groups)).asked
 
 
 def test_a_difference_whose_interval_leaves_out_0_can_be_told():
