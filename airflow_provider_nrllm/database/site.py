@@ -177,7 +177,7 @@ class SiteDatabase:
     def _explanation(self, error: DBAPIError) -> Exception | None:
         """Return the error of ours where a person has something to mend."""
         if is_denied(error):
-            grants = self.lacking_grants() or self._grants_for(denial_of(error))
+            grants = self._grants_for(denial_of(error))
             advice = f" Missing: {'; '.join(grants)}." if grants else ""
             return NrLlmPrivilegeError(
                 f"Connection {self.conn_id!r}: the database refused: {str(error.orig).strip()}.{advice} "
@@ -188,13 +188,16 @@ class SiteDatabase:
         return None
 
     def _grants_for(self, denial: Denial | None) -> list[str]:
-        """Return the GRANT for a refusal of what the hook does not always need, or of a record that a run wrote."""
+        """Return the GRANTs that are missing: all that the hook needs, or the one for what it does not always need."""
+        is_required = denial is None or denial.table in {each.name for each in self.requirements.tables}
+        if is_required and (lacking := self.lacking_grants()):
+            return lacking
         if denial is None:
             return []
         if denial.table.endswith("_seq"):
             return [f"GRANT USAGE ON SEQUENCE {denial.table}"]
         columns: tuple[str, ...] = (denial.column,) if denial.column and denial.privilege != "DELETE" else ()
-        if denial.privilege == "SELECT" and denial.table not in {each.name for each in self.requirements.tables}:
+        if denial.privilege == "SELECT" and not is_required:
             columns = ("uid", *RECORD_COLUMNS)
         return [Privilege(denial.table, denial.privilege, columns).grant()]
 

@@ -123,18 +123,6 @@ def test_a_rating_that_may_not_be_replaced_is_an_error_whose_grant_is_sql(restri
 def test_a_record_that_may_not_be_read_asks_for_four_columns_and_not_for_the_table(restricted: Site) -> None:
     database = NrLlmHook(restricted.conn_id).database
     columns = r"GRANT SELECT \(uid, tstamp, deleted, t3ver_wsid\) ON pages"
-    run_as_admin(
-        restricted,
-        f"GRANT INSERT ON tx_nrllm_call_outcome TO {USER}",
-        *(
-            [
-                f"GRANT UPDATE (uid) ON tx_nrllm_agentrun TO {USER}",
-                f"GRANT USAGE ON SEQUENCE tx_nrllm_call_outcome_uid_seq TO {USER}",
-            ]
-            if restricted.name == "postgres"
-            else []
-        ),
-    )
     with pytest.raises(NrLlmPrivilegeError, match=columns), database.snapshot() as connection:
         connection.execute(text("SELECT uid FROM pages"))
 

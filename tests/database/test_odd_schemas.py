@@ -30,8 +30,8 @@ def test_a_view_is_a_table_of_records(site_to_change: Site) -> None:
     load_case(site_to_change.engine, case)
     execute(
         site_to_change,
-        "ALTER TABLE tt_content RENAME TO stored",
-        "CREATE VIEW tt_content AS SELECT uid, tstamp, deleted FROM stored",
+        "ALTER TABLE tt_content RENAME TO stored_rows",
+        "CREATE VIEW tt_content AS SELECT uid, tstamp, deleted FROM stored_rows",
     )
     derive(site_to_change)
     assert accepted(case) == outcome_rows(site_to_change.engine)
