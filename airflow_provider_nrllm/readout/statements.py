@@ -32,6 +32,9 @@ ID_COLUMNS = (outcome.c.correlation_id, run.c.uuid, telemetry.c.correlation_id)
 #: The outcome values this version knows; a newer one is skipped (ADR-176).
 VALUES = (*ExplicitOutcome, *ObservedOutcome)
 
+#: More rows than a table has.
+_ALL_ROWS = 2**63 - 1
+
 
 @dataclass(frozen=True, slots=True)
 class ReadoutStatements:
@@ -162,7 +165,8 @@ class ReadoutStatements:
             early = true() if self.start is None else outcome.c.crdate >= self.start
             dated = select(*columns, self._settled().label("at")).where(*valued, early)
             # The offset keeps engines from writing the expression out, and asking for the run, once for each use.
-            rows = dated.offset(0).cte("dated")
+            # With a limit beside it: SQLAlchemy 1.4 makes one for SQLite, and its parameter comes last of all.
+            rows = dated.limit(_ALL_ROWS).offset(0).cte("dated")
             counted = select(rows).where(self._in_range(rows.c.at), ~self._superseded(rows))
         elif self.range_of is RangeOf.RECORDED:
             at = outcome.c.crdate

@@ -93,7 +93,7 @@ def test_the_calls_of_ids_that_differ_in_case_are_told_apart(site):
         calls(site.engine, correlation_id, "a" if correlation_id == "ABC" else "b")
     outcome(site.engine, "ABC", "helpful")
     (group,) = read(site, RangeOf.OUTCOME).groups
-    assert 1 == group.usage.calls
+    assert 1 == group.explicit.usage.calls
 
 
 def test_of_ids_that_differ_in_case_the_one_that_ended_late_is_answered(site):
