@@ -10,19 +10,15 @@ is no JSON is found out before it is parsed. It may be NULL, '', cut off, or PHP
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from sqlalchemy import Column, MetaData, Table, Text, and_, bindparam, case, cast, func, or_, select
 from sqlalchemy.dialects.postgresql import JSON
-from sqlalchemy.engine import Connection
 from sqlalchemy.sql import ColumnElement, Select
 
-from airflow_provider_nrllm.database.conditions import slices
 from airflow_provider_nrllm.database.tables import WholeNumber
-from airflow_provider_nrllm.edits.meanings import FieldsByRow, rows_to_read
 from airflow_provider_nrllm.outcomes.evidence import Action
-from airflow_provider_nrllm.outcomes.rules import Aftermath
 
 _history = Table(
     "sys_history",
@@ -39,7 +35,7 @@ FIELD_NAMES_TABLE = _history
 Fields = frozenset[str] | None
 
 # ADD holds the row itself, MODIFY and PUBLISH {"oldRecord": {...}, "newRecord": {...}}.
-_CHANGED = "newRecord"
+CHANGED = "newRecord"
 
 
 def field_names(dialect: str, uids: Collection[int]) -> Select[Any]:
@@ -55,17 +51,17 @@ def field_names(dialect: str, uids: Collection[int]) -> Select[Any]:
     if dialect == "postgresql":
         return _on_postgresql(uids)
     data, is_add = _history.c.history_data, _history.c.actiontype == int(Action.ADD)
-    path = case((is_add, "$"), else_=f"$.{_CHANGED}")
+    path = case((is_add, "$"), else_=f"$.{CHANGED}")
     names: ColumnElement[Any]
     if dialect == "sqlite":
         readable = func.json_valid(data) == 1
-        whole, changed = func.json_type(data), func.json_type(data, f"$.{_CHANGED}")
+        whole, changed = func.json_type(data), func.json_type(data, f"$.{CHANGED}")
         each = func.json_each(case((readable, data), else_="{}"), path).table_valued("key")
         names = select(func.json_group_array(each.c.key)).select_from(each).correlate(_history).scalar_subquery()
     else:
         readable = func.json_valid(data) == 1
-        whole, changed = func.json_type(data), func.json_type(func.json_extract(data, f"$.{_CHANGED}"))
-        names = case((is_add, func.json_keys(data)), else_=func.json_keys(data, f"$.{_CHANGED}"))
+        whole, changed = func.json_type(data), func.json_type(func.json_extract(data, f"$.{CHANGED}"))
+        names = case((is_add, func.json_keys(data)), else_=func.json_keys(data, f"$.{CHANGED}"))
     return select(
         _history.c.uid,
         _history.c.actiontype,
@@ -76,22 +72,27 @@ def field_names(dialect: str, uids: Collection[int]) -> Select[Any]:
     ).where(_among(uids))
 
 
-def _on_postgresql(uids: Collection[int]) -> Select[Any]:
+def readable_rows(dialect: str, uids: Collection[int]) -> Select[Any]:
+    """
+    The history rows with their JSON: ``uid, actiontype, blank, whole``.
+
+    ``whole`` is NULL where the text is no JSON; on PostgreSQL it is of the type JSON.
+    """
     data = _history.c.history_data
-    parsed = (
-        select(
-            _history.c.uid,
-            _history.c.actiontype,
-            _blank(data).label("blank"),
-            case((is_json(data), cast(data, JSON))).label("whole"),
-        )
-        .where(_among(uids))
-        # Keeps the planner from writing the expression out once for each use.
-        .offset(0)
-        .subquery("parsed")
-    )
+    if dialect == "postgresql":
+        whole: ColumnElement[Any] = case((is_json(data), cast(data, JSON)))
+    else:
+        whole = case((func.json_valid(data) == 1, data))
+    rows = select(_history.c.uid, _history.c.actiontype, _blank(data).label("blank"), whole.label("whole"))
+    rows = rows.where(_among(uids))
+    # Keeps the planner from writing the expression out once for each use.
+    return rows.offset(0) if dialect == "postgresql" else rows
+
+
+def _on_postgresql(uids: Collection[int]) -> Select[Any]:
+    parsed = readable_rows("postgresql", uids).subquery("parsed")
     whole = parsed.c.whole
-    changed = whole.op("->")(_CHANGED)
+    changed = whole.op("->")(CHANGED)
     named = case((parsed.c.actiontype == int(Action.ADD), whole), else_=changed)
     keys = func.json_object_keys(case((func.json_typeof(named) == "object", named))).column_valued("name")
     names = select(cast(func.json_agg(keys), Text)).correlate(parsed).scalar_subquery()
@@ -164,19 +165,3 @@ def _fields(action: int, blank: int, whole: str | None, changed: str | None, nam
         return None
     # The least array of names is none at all.
     return frozenset(str(name) for name in json.loads(names or "[]"))
-
-
-def read_field_names(connection: Connection, seen: Iterable[Aftermath]) -> FieldsByRow:
-    """
-    Return the names of the fields that tell what the later rows are, with one statement at most.
-
-    Names only: the database takes them out of the JSON, and no value leaves it.
-
-    :param connection: in the snapshot of the page
-    :param seen: what happened after some writes
-    """
-    uids = {uid for after in seen for uid in rows_to_read(after)}
-    fields: dict[int, Fields] = {}
-    for some in slices(uids):
-        fields |= fields_by_row(connection.execute(field_names(connection.dialect.name, some)).fetchall())
-    return fields

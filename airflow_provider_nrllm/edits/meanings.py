@@ -1,5 +1,5 @@
 """
-How much of EDITED is about the run's text: what the later rows of a record's history changed. Pure.
+How much of EDITED is about the run's text: what one change of a record is to it. Pure.
 
 ADR-185 says that EDITED over-reports: it counts any human change of the record. Here a change counts by the
 names of the fields it changed and of those the write itself had set; values are never known.
@@ -7,14 +7,13 @@ names of the fields it changed and of those the write itself had set; values are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Never
 
-from airflow_provider_nrllm.outcomes.evidence import Action, HistoryRow
-from airflow_provider_nrllm.outcomes.rules import Aftermath, ObservedOutcome
+from airflow_provider_nrllm.outcomes.evidence import Action
 
 
 class EditedMeans(StrEnum):
@@ -64,7 +63,10 @@ _WORDS = {
 STRENGTH = tuple(Meaning)
 
 #: What makes a record visible, or hides it.
-RELEASE_FIELDS = ("hidden", "starttime", "endtime")
+RELEASE_FIELDS = ("hidden", "disabled", "disable", "starttime", "endtime")
+
+#: Where a record stands: what a move changes, beside the row that TYPO3 calls MOVE.
+PLACE_FIELDS = ("colPos", "tx_container_parent", "sorting", "pid")
 
 #: What TYPO3 changes by itself when a form is saved. The first save of a record turns the ``fe_group`` of
 #: '0' or NULL that it was made with into ''. ``*`` stands for any rest of a name.
@@ -75,36 +77,43 @@ AUTOMATIC_FIELDS = (
     "fe_group",
     "t3ver_*",
     "tstamp",
+    "updatedon",
     "SYS_LASTCHANGED",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class IgnoredFields:
-    """The fields whose changes are no edit of a text."""
+    """The fields whose changes are no edit of a text; ``*`` stands for any rest of a name."""
 
     release: tuple[str, ...] = RELEASE_FIELDS
     automatic: tuple[str, ...] = AUTOMATIC_FIELDS
+    place: tuple[str, ...] = PLACE_FIELDS
 
     @classmethod
-    def of(cls, release: Sequence[str], automatic: Sequence[str]) -> IgnoredFields:
+    def of(cls, release: Sequence[str], automatic: Sequence[str], place: Sequence[str] = PLACE_FIELDS) -> IgnoredFields:
         """
         Return the lists that an operator's arguments give.
 
-        :raises ValueError: unless both are lists of texts
+        :raises ValueError: unless all are lists of texts
         """
-        for name, fields in (("release_fields", release), ("automatic_fields", automatic)):
+        for name, fields in (("release_fields", release), ("automatic_fields", automatic), ("place_fields", place)):
             if isinstance(fields, str) or not all(isinstance(field, str) for field in fields):
                 raise ValueError(f"{name} is {fields!r}; expected a list of field names")
-        return cls(tuple(release), tuple(automatic))
+        return cls(tuple(release), tuple(automatic), tuple(place))
 
     def text(self, fields: Iterable[str]) -> frozenset[str]:
-        """Return the fields that are on neither list."""
-        return frozenset(f for f in fields if not _on(self.release, f) and not _on(self.automatic, f))
+        """Return the fields that are on none of the lists."""
+        ignored = (*self.release, *self.automatic, *self.place)
+        return frozenset(name for name in fields if not _on(ignored, name))
 
     def releases(self, fields: Iterable[str]) -> bool:
         """Whether one of the fields releases a record."""
         return any(_on(self.release, name) for name in fields)
+
+    def moves(self, fields: Iterable[str]) -> bool:
+        """Whether one of the fields moves a record."""
+        return any(_on(self.place, name) for name in fields)
 
 
 def _on(patterns: Iterable[str], name: str) -> bool:
@@ -117,11 +126,14 @@ class Change:
     One row of a record's history, by what it did and which fields it names.
 
     :param action: TYPO3's actiontype
-    :param fields: the names of the fields it changed; None where they cannot be read
+    :param fields: the names of the fields it set; None where they cannot be read
+    :param kept: those of them that it left as they were, or to which the window brought back the run's own value;
+        of a row that made a record, those that it left empty
     """
 
     action: int
     fields: frozenset[str] | None = frozenset()
+    kept: frozenset[str] = frozenset()
 
 
 #: The actions whose rows are read for field names; what the others did needs none.
@@ -146,16 +158,23 @@ class FieldsWritten:
 
 
 def fields_written(own: Iterable[Change]) -> FieldsWritten:
-    """Return the fields that a write set, by the rows it made itself."""
+    """
+    Return the fields that a write set, by the rows it made itself.
+
+    Of a record that the write created, these are the fields that the ADD row holds with a value; where it tells
+    none, all of them.
+    """
     own = list(own)
-    if any(change.action == Action.ADD for change in own):
+    made = [change for change in own if change.action == Action.ADD]
+    if any(not change.fields for change in made):
         return FieldsWritten(fields=None)
     if any(change.action in NAMES_FIELDS and change.fields is None for change in own):
         return FieldsWritten(known=False)
-    if any(change.action in (Action.MOVE, Action.DELETE, Action.UNDELETE) for change in own):
-        return FieldsWritten(frozenset().union(*(change.fields or frozenset() for change in own)))
-    fields = frozenset[str]().union(*(change.fields or frozenset() for change in own))
-    return FieldsWritten(fields, known=bool(fields))
+    fields = frozenset[str]().union(
+        *((change.fields or frozenset()) - (change.kept if change in made else frozenset()) for change in own)
+    )
+    set_no_text = any(change.action in (Action.ADD, Action.MOVE, Action.DELETE, Action.UNDELETE) for change in own)
+    return FieldsWritten(fields, known=bool(fields) or set_no_text)
 
 
 def meaning_of_change(
@@ -178,63 +197,15 @@ def meaning_of_change(
         return Meaning.NO_CHANGE
     if change.action not in NAMES_FIELDS or change.fields is None:
         return Meaning.CANNOT_BE_TOLD
-    text = ignored.text(change.fields)
+    text = ignored.text(change.fields) - change.kept
     if not text:
         # To publish what changes no text is to release it, whether or not the row names fields.
-        released = change.action == Action.PUBLISH or ignored.releases(change.fields)
-        return Meaning.RELEASE if released else Meaning.NO_CHANGE
+        if change.action == Action.PUBLISH or ignored.releases(change.fields):
+            return Meaning.RELEASE
+        return Meaning.MOVE if ignored.moves(change.fields) else Meaning.NO_CHANGE
     if not write.known:
         return Meaning.CANNOT_BE_TOLD
     return Meaning.RUN_TEXT if write.among(text) else Meaning.BESIDE
-
-
-#: The field names of history rows by their uid; a row that is not there names none that can be read.
-FieldsByRow = Mapping[int, frozenset[str] | None]
-
-
-def rows_to_read(seen: Aftermath) -> Iterator[int]:
-    """Yield the uids of the history rows whose field names tell what the later rows are."""
-    if seen.later:
-        yield from (row.uid for row in (*seen.own, *seen.later) if row.action in NAMES_FIELDS)
-
-
-def meaning_of_aftermath(seen: Aftermath, fields: FieldsByRow, ignored: IgnoredFields) -> Meaning | None:
-    """
-    Return what the later rows of a record are to the text of a write, the strongest; None without any.
-
-    :param seen: what happened after the write
-    :param fields: of the rows that :func:`rows_to_read` yields
-    :param ignored: the fields whose changes are no edit of a text
-    """
-    if not seen.later:
-        return None
-    write = fields_written(_change(row, fields) for row in seen.own)
-    return strongest(
-        meaning_of_change(_change(row, fields), write, ignored, undoes_deletion=seen.deleted_already)
-        for row in seen.later
-    )
-
-
-def _change(row: HistoryRow, fields: FieldsByRow) -> Change:
-    return Change(row.action, fields.get(row.uid) if row.action in NAMES_FIELDS else frozenset())
-
-
-def edit_of_our_fields(fields: FieldsByRow, ignored: IgnoredFields) -> Callable[[Aftermath], ObservedOutcome | None]:
-    """
-    Return what counts as an edit where ``edited_means`` is "our fields": only an edit of the run's text.
-
-    A release, no change, a move, a restore, and an edit beside the run's text then do not make a run ``edited``.
-
-    Where that cannot be told, the outcome is ``unknown``: asked, and it could not be told (ADR-176).
-    """
-
-    def edit(seen: Aftermath) -> ObservedOutcome | None:
-        meaning = meaning_of_aftermath(seen, fields, ignored)
-        if meaning is Meaning.RUN_TEXT:
-            return ObservedOutcome.EDITED
-        return ObservedOutcome.UNKNOWN if meaning is Meaning.CANNOT_BE_TOLD else None
-
-    return edit
 
 
 def strongest(meanings: Iterable[Meaning]) -> Meaning:

@@ -12,8 +12,10 @@ from airflow_provider_nrllm.database.catalog import collations_of
 from airflow_provider_nrllm.database.hook import SiteHook
 from airflow_provider_nrllm.database.requirements import Requirements
 from airflow_provider_nrllm.database.tables import tables_of_a_derivation
-from airflow_provider_nrllm.edits.field_names import FIELD_NAMES_TABLE, read_field_names
-from airflow_provider_nrllm.edits.meanings import IgnoredFields, Meaning, meaning_of_aftermath, strongest
+from airflow_provider_nrllm.edits.changes import meaning_of_aftermath
+from airflow_provider_nrllm.edits.field_names import FIELD_NAMES_TABLE
+from airflow_provider_nrllm.edits.meanings import IgnoredFields, Meaning, strongest
+from airflow_provider_nrllm.edits.reading import read_field_changes
 from airflow_provider_nrllm.outcomes.reading import EvidenceReader, runs_with_writes
 from airflow_provider_nrllm.outcomes.rules import ObservedOutcome
 from airflow_provider_nrllm.readout.counts import EditedRuns, RangeOf
@@ -137,7 +139,7 @@ class NrLlmEditedAuditHook(SiteHook):
         """Return what the edits of each run are to the text it wrote; a write without a record tells nothing."""
         runs = runs_with_writes(connection, uuids)
         seen = reader.aftermaths(connection, (write for each in runs for write in each.writes))
-        fields = read_field_names(connection, filter(None, seen.values()))
+        fields = read_field_changes(connection, filter(None, seen.values()), ignored)
         meanings = dict.fromkeys(uuids, strongest(()))
         for each in runs:
             found = (after for write in each.writes if (after := seen[write.uid]) is not None)

@@ -17,8 +17,9 @@ from airflow_provider_nrllm.database.requirements import Requirements
 from airflow_provider_nrllm.database.tables import outcome as outcome_table
 from airflow_provider_nrllm.database.tables import run as run_table
 from airflow_provider_nrllm.database.tables import tables_of_a_derivation
-from airflow_provider_nrllm.edits.field_names import read_field_names
-from airflow_provider_nrllm.edits.meanings import IgnoredFields, edit_of_our_fields
+from airflow_provider_nrllm.edits.changes import edit_of_our_fields
+from airflow_provider_nrllm.edits.meanings import IgnoredFields
+from airflow_provider_nrllm.edits.reading import read_field_changes
 from airflow_provider_nrllm.outcomes import statements
 from airflow_provider_nrllm.outcomes.lookup import outcome_lookup
 from airflow_provider_nrllm.outcomes.pages import Page, RunsOfUuid, SettledRun
@@ -148,7 +149,8 @@ class NrLlmHook(SiteHook):
                 found.append(SettledRun(runs.uuid, tuple(run.uid for run in runs.runs), at, aftermaths))
         edit: Edit = any_change
         if our_fields is not None:
-            edit = edit_of_our_fields(read_field_names(connection, filter(None, seen.values())), our_fields)
+            changes = read_field_changes(connection, filter(None, seen.values()), our_fields)
+            edit = edit_of_our_fields(changes, our_fields)
         return Page(tuple(found), 0, edit, reader.present_tables, tuple(refused))
 
     def _warn_of_unknown_users(self, connection: Connection) -> None:

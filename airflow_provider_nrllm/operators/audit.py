@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import BaseOperator, Context
 
-from airflow_provider_nrllm.edits.meanings import AUTOMATIC_FIELDS, RELEASE_FIELDS, IgnoredFields
+from airflow_provider_nrllm.edits.meanings import AUTOMATIC_FIELDS, PLACE_FIELDS, RELEASE_FIELDS, IgnoredFields
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.operators.arguments import (
     check_interval,
@@ -45,6 +45,7 @@ class NrLlmEditedAuditOperator(BaseOperator):
     :param window: the window the outcomes were derived with: whole days or a timedelta, at least 1 day
     :param release_fields: the fields that release a record
     :param automatic_fields: the fields TYPO3 changes by itself; ``*`` stands for any rest of a name
+    :param place_fields: the fields that tell where a record stands, which a move changes
     :param page_size: the most runs looked at at once, 1 to 5000
     :param machine_users: those the outcomes were derived with
     :raises ValueError: for an argument that cannot be, when the DAG is parsed
@@ -65,6 +66,7 @@ class NrLlmEditedAuditOperator(BaseOperator):
         window: int | timedelta = 7,
         release_fields: Sequence[str] = RELEASE_FIELDS,
         automatic_fields: Sequence[str] = AUTOMATIC_FIELDS,
+        place_fields: Sequence[str] = PLACE_FIELDS,
         page_size: int = 500,
         machine_users: Sequence[str] = (),
         **kwargs: Any,
@@ -73,7 +75,7 @@ class NrLlmEditedAuditOperator(BaseOperator):
         grouping_of(group_by)
         RangeOf(range_of)
         window_seconds(window)
-        IgnoredFields.of(release_fields, automatic_fields)
+        IgnoredFields.of(release_fields, automatic_fields, place_fields)
         check_interval(interval_start, interval_end)
         self.nrllm_conn_id = nrllm_conn_id
         self.group_by = group_by
@@ -84,6 +86,7 @@ class NrLlmEditedAuditOperator(BaseOperator):
         self.window = window
         self.release_fields = release_fields
         self.automatic_fields = automatic_fields
+        self.place_fields = place_fields
         self.page_size = checked_page_size(page_size)
         self.machine_users = checked_machine_users(machine_users)
 
@@ -101,7 +104,7 @@ class NrLlmEditedAuditOperator(BaseOperator):
             partition.end_second,
             grouping=grouping,
             window=window,
-            ignored=IgnoredFields.of(self.release_fields, self.automatic_fields),
+            ignored=IgnoredFields.of(self.release_fields, self.automatic_fields, self.place_fields),
             range_of=RangeOf(self.range_of),
             page_size=self.page_size,
         )

@@ -13,7 +13,13 @@ from airflow.providers.common.compat.sdk import BaseOperator, Context
 
 from airflow_provider_nrllm.assets import attach_counts
 from airflow_provider_nrllm.database.tables import RECORD_COLUMNS
-from airflow_provider_nrllm.edits.meanings import AUTOMATIC_FIELDS, RELEASE_FIELDS, EditedMeans, IgnoredFields
+from airflow_provider_nrllm.edits.meanings import (
+    AUTOMATIC_FIELDS,
+    PLACE_FIELDS,
+    RELEASE_FIELDS,
+    EditedMeans,
+    IgnoredFields,
+)
 from airflow_provider_nrllm.exceptions import NrLlmPartitionError, NrLlmPrivilegeError
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
 from airflow_provider_nrllm.links import PAGE_LINKS
@@ -54,6 +60,7 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         the right to read ``sys_history.history_data``, of which only the names of fields are taken
     :param release_fields: the fields that release a record; only for ``our fields``
     :param automatic_fields: the fields TYPO3 changes by itself, ``*`` for any rest of a name; only for ``our fields``
+    :param place_fields: the fields that tell where a record stands, which a move changes; only for ``our fields``
     :param machine_users: the names of TYPO3 users whose changes are a machine's and no edits, such as ``_cli_`` or
         an importer; needs the right to read ``sys_history.userid`` and ``be_users (uid, username)``, which are
         compared inside the database
@@ -76,13 +83,14 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         edited_means: str = "any change",
         release_fields: Sequence[str] = RELEASE_FIELDS,
         automatic_fields: Sequence[str] = AUTOMATIC_FIELDS,
+        place_fields: Sequence[str] = PLACE_FIELDS,
         machine_users: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         window_seconds(window)
         EditedMeans(edited_means)
-        IgnoredFields.of(release_fields, automatic_fields)
+        IgnoredFields.of(release_fields, automatic_fields, place_fields)
         if not isinstance(partition_width, timedelta) or partition_width <= timedelta(0):
             raise ValueError(f"partition_width is {partition_width!r}; expected a timedelta longer than 0")
         check_interval(interval_start, interval_end)
@@ -95,6 +103,7 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         self.edited_means = edited_means
         self.release_fields = release_fields
         self.automatic_fields = automatic_fields
+        self.place_fields = place_fields
         self.machine_users = checked_machine_users(machine_users)
 
     @cached_property
@@ -160,7 +169,7 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         """Return the lists that tell changes of our fields apart, None where any change is an edit."""
         if EditedMeans(self.edited_means) is EditedMeans.ANY_CHANGE:
             return None
-        return IgnoredFields.of(self.release_fields, self.automatic_fields)
+        return IgnoredFields.of(self.release_fields, self.automatic_fields, self.place_fields)
 
     def _partition(self, context: Context) -> Partition:
         """

@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import BaseOperator, Context, ObjectStoragePath
 
-from airflow_provider_nrllm.edits.meanings import AUTOMATIC_FIELDS, RELEASE_FIELDS, IgnoredFields
+from airflow_provider_nrllm.edits.meanings import AUTOMATIC_FIELDS, PLACE_FIELDS, RELEASE_FIELDS, IgnoredFields
 from airflow_provider_nrllm.exceptions import NrLlmExtraError
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
@@ -61,6 +61,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
     :param window: the window the outcomes were derived with: whole days or a timedelta
     :param release_fields: the fields that release a record; only for the audit
     :param automatic_fields: the fields TYPO3 changes by itself, ``*`` for any rest of a name; only for the audit
+    :param place_fields: the fields that tell where a record stands, which a move changes
     :raises ValueError: for an argument that cannot be, when the DAG is parsed
     """
 
@@ -86,6 +87,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         window: int | timedelta = 7,
         release_fields: Sequence[str] = RELEASE_FIELDS,
         automatic_fields: Sequence[str] = AUTOMATIC_FIELDS,
+        place_fields: Sequence[str] = PLACE_FIELDS,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -95,7 +97,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
             raise ValueError(f"currency is {currency!r}; expected the unit of telemetry's costs, such as 'USD'")
         RangeOf(range_of)
         window_seconds(window)
-        IgnoredFields.of(release_fields, automatic_fields)
+        IgnoredFields.of(release_fields, automatic_fields, place_fields)
         check_interval(interval_start, interval_end)
         self.nrllm_conn_id = nrllm_conn_id
         self.group_by = group_by
@@ -112,6 +114,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         self.window = window
         self.release_fields = release_fields
         self.automatic_fields = automatic_fields
+        self.place_fields = place_fields
 
     @cached_property
     def hook(self) -> NrLlmReadoutHook:
@@ -147,7 +150,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
             readout.end,
             grouping=readout.grouping,
             window=window_seconds(self.window),
-            ignored=IgnoredFields.of(self.release_fields, self.automatic_fields),
+            ignored=IgnoredFields.of(self.release_fields, self.automatic_fields, self.place_fields),
             range_of=readout.range_of,
             where=readout.where,
         )

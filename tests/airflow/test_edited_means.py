@@ -23,6 +23,7 @@ OTHERWISE = {
     "05-unhide-only": "accepted_unchanged",
     "06-form-save-no-change": "accepted_unchanged",
     "07-move-only": "accepted_unchanged",
+    "11-edit-and-reverted": "accepted_unchanged",
     "12-delete-and-undelete": "accepted_unchanged",
     # The draft's row is no row any more, and none as old as the write is retained.
     "26-ws-new-published": "unknown",

@@ -12,20 +12,20 @@ from airflow_provider_nrllm.edits.field_names import fields_by_row
 from airflow_provider_nrllm.edits.meanings import (
     STRENGTH,
     Change,
+    FieldsWritten,
     IgnoredFields,
     Meaning,
-    Ours,
+    fields_written,
     meaning_of_change,
-    ours,
     strongest,
 )
 from airflow_provider_nrllm.outcomes.evidence import Action
 from airflow_provider_nrllm.readout.counts import EditedRuns
 
 LISTS = IgnoredFields()
-HEADER = Ours(frozenset({"header"}))
-ALL = Ours(None)
-UNTOLD = Ours(known=False)
+HEADER = FieldsWritten(frozenset({"header"}))
+ALL = FieldsWritten(None)
+UNTOLD = FieldsWritten(known=False)
 
 
 def meaning(action, *fields, write=HEADER, **options):
@@ -81,21 +81,24 @@ def test_a_row_that_cannot_be_read_cannot_be_told():
     assert Meaning.CANNOT_BE_TOLD == meaning_of_change(Change(Action.MODIFY, None), ALL, LISTS)
 
 
-def test_all_fields_of_a_record_that_our_write_made_are_ours():
-    assert ALL == ours([Change(Action.ADD, None), Change(Action.MODIFY, frozenset({"a"}))])
+@pytest.mark.parametrize("told", [None, frozenset()])
+def test_where_the_row_that_made_a_record_tells_no_field_all_are_the_runs(told):
+    assert ALL == fields_written([Change(Action.ADD, told), Change(Action.MODIFY, frozenset({"a"}))])
 
 
 def test_the_fields_of_several_own_rows_are_pooled():
-    assert Ours(frozenset({"a", "b"})) == ours([Change(Action.MODIFY, frozenset("a")), Change(2, frozenset("b"))])
+    assert FieldsWritten(frozenset({"a", "b"})) == fields_written(
+        [Change(Action.MODIFY, frozenset("a")), Change(2, frozenset("b"))]
+    )
 
 
 def test_a_write_that_only_moved_set_no_text_and_that_is_known():
-    assert Ours(frozenset()) == ours([Change(Action.MOVE)])
+    assert FieldsWritten(frozenset()) == fields_written([Change(Action.MOVE)])
 
 
 @pytest.mark.parametrize("own", [[], [Change(Action.MODIFY, None)], [Change(Action.MODIFY)]])
 def test_a_trimmed_unreadable_or_empty_own_row_tells_no_field(own):
-    assert not ours(own).known
+    assert not fields_written(own).known
 
 
 def test_the_strongest_meaning_counts():
