@@ -23,6 +23,7 @@ RETRIES = {"retries": 3, "retry_delay": timedelta(minutes=1)}
 with DAG(
     dag_id="nrllm_a2a_project",
     description="Write the events of A2A tasks, from which clients are told",
+    doc_md=__doc__,
     schedule=timedelta(minutes=3),
     start_date=START,
     catchup=False,
@@ -35,6 +36,7 @@ with DAG(
 with DAG(
     dag_id="nrllm_a2a_daily",
     description="Purge the A2A tasks that have lost their run, then check the rest",
+    doc_md=__doc__,
     schedule="30 3 * * *",
     start_date=START,
     catchup=False,

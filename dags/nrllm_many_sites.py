@@ -24,6 +24,7 @@ SITES = ["nrllm_site_a", "nrllm_site_b"]
 with DAG(
     dag_id="nrllm_many_sites",
     description=__doc__.strip().partition("\n")[0],
+    doc_md=__doc__,
     schedule=CronDataIntervalTimetable("0 0 * * *", timezone="UTC"),
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=True,

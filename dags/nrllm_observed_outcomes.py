@@ -23,6 +23,7 @@ except ImportError:  # before Airflow 3.2
 with DAG(
     dag_id="nrllm_observed_outcomes",
     description=__doc__.strip().partition("\n")[0],
+    doc_md=__doc__,
     # Not "@daily": since Airflow 3 that has no data interval.
     schedule=CronDataIntervalTimetable("0 0 * * *", timezone="UTC"),
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),

@@ -23,16 +23,20 @@ except ImportError:  # before Airflow 3.2
 
 CONNECTION = "nrllm_default"
 WINDOW = timedelta(days=7)
+RETRIES = 3
+RETRY_DELAY = timedelta(minutes=5)
+PURGE_TIMEOUT = timedelta(hours=1)
 
 with DAG(
     dag_id="nrllm_outcomes_and_purges",
     description=__doc__.strip().partition("\n")[0],
+    doc_md=__doc__,
     schedule=CronDataIntervalTimetable("0 0 * * *", timezone="UTC"),
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=True,
     # A day that failed is not overtaken by the purges of the next one: the guard finds its runs.
     max_active_runs=1,
-    default_args={"retries": 3, "retry_delay": timedelta(minutes=5)},
+    default_args={"retries": RETRIES, "retry_delay": RETRY_DELAY},
     params={
         "typo3_command": Param(
             "vendor/bin/typo3",
@@ -59,8 +63,8 @@ with DAG(
         window=WINDOW,
         retention="{{ params.retention_days }}",
         on_unanswered="skip",
-        # The purges come a little later, and again after a retry.
-        margin=timedelta(hours=1),
+        # The last retry of a purge still takes no run that the guard has not looked at.
+        margin=(RETRIES + 1) * PURGE_TIMEOUT + RETRIES * RETRY_DELAY,
     )
     purges = [
         NrLlmPurgeOperator(
@@ -68,7 +72,7 @@ with DAG(
             category=category,
             days="{{ params.retention_days }}",
             command="{{ params.typo3_command }}",
-            execution_timeout=timedelta(hours=1),
+            execution_timeout=PURGE_TIMEOUT,
         )
         for category in ("privacy", "session", "governance", "telemetry")
     ]

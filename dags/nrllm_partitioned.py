@@ -30,6 +30,7 @@ if PARTITIONS:
     with DAG(
         dag_id="nrllm_partitioned",
         description=__doc__.strip().partition("\n")[0],
+        doc_md=__doc__,
         # A run at midnight answers the day that ends then: the partition is the one before it.
         schedule=CronPartitionTimetable("0 0 * * *", timezone="UTC", run_offset=-1),
         start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),

@@ -25,6 +25,7 @@ READOUTS = conf.get("nrllm", "readout_path", fallback="")
 with DAG(
     dag_id="nrllm_readout",
     description=__doc__.strip().partition("\n")[0],
+    doc_md=__doc__,
     schedule=CronDataIntervalTimetable("0 6 * * 1", timezone="UTC"),
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=False,

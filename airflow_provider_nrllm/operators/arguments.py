@@ -3,31 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from airflow.providers.common.compat.sdk import Context
 
 from airflow_provider_nrllm.database.site import MAX_PAGE_SIZE
-from airflow_provider_nrllm.exceptions import NrLlmPartitionError
-from airflow_provider_nrllm.outcomes.partitions import Partition, between, moment_of, partition_of
+from airflow_provider_nrllm.exceptions import NrLlmPartitionError, NrLlmSettingError
+from airflow_provider_nrllm.outcomes.partitions import (
+    Partition,
+    Width,
+    between,
+    check_width,
+    moment_of,
+    partition_of,
+    zone_of,
+)
 
 End = str | datetime | None
 
 
-def check_interval(start: End, end: End) -> None:
+def check_interval(start: object, end: object) -> None:
     """
-    Check ends that are known when the DAG is parsed; a template is checked when it is rendered.
+    Check ends that are known when the DAG is parsed; what Airflow resolves later is checked then.
 
-    :raises ValueError: where they are no stretch of time
+    :raises ValueError: where they are no range of time
     """
-    if is_template(start) or is_template(end):
+    if is_resolved_later(start) or is_resolved_later(end):
         return
-    moments = moment_of(start, "interval_start"), moment_of(end, "interval_end")
+    moments = moment_of(start, "interval_start"), moment_of(end, "interval_end")  # type: ignore[arg-type]
     if any(moments):
         between(*moments, "")
 
 
-def partition_of_run(context: Context, *, start: End, end: End, partition_width: timedelta) -> Partition:
+def check_partitions(width: object, timezone: object) -> None:
+    """
+    Check ``partition_width`` and ``partition_timezone``.
+
+    :raises ValueError: where there is no such width, no such zone, or no such width in this zone
+    """
+    check_width(width, None if timezone is None else zone_of(timezone))
+
+
+def partition_of_run(
+    context: Context, *, start: End, end: End, partition_width: Width, partition_timezone: str | None = None
+) -> Partition:
     """
     Return the partition that a run is about; its end may be in the future.
 
@@ -35,8 +54,15 @@ def partition_of_run(context: Context, *, start: End, end: End, partition_width:
     :param start: the operator's ``interval_start``, rendered
     :param end: the operator's ``interval_end``, rendered
     :param partition_width: how long a partition of a partitioned schedule is
-    :raises NrLlmPartitionError: where it is no stretch of time; not retried
+    :param partition_timezone: the zone of that schedule; None: that of the DAG's timetable, or UTC where it has none
+    :raises NrLlmSettingError: where an argument was rendered to no range of time; not retried
+    :raises NrLlmPartitionError: where the run stands for no range of time; not retried
     """
+    try:
+        check_interval(start, end)
+    except ValueError as error:
+        raise NrLlmSettingError(str(error)) from error
+    timetable = getattr(context.get("dag"), "timetable", None)
     try:
         return partition_of(
             arguments=(start, end),
@@ -45,14 +71,29 @@ def partition_of_run(context: Context, *, start: End, end: End, partition_width:
             partition_key=context.get("partition_key"),
             partition_width=partition_width,
             now=datetime.now(UTC),
+            zone=zone_of(partition_timezone or _timezone_of(timetable) or "UTC"),
         )
     except ValueError as error:
         raise NrLlmPartitionError(str(error)) from error
 
 
-def is_template(value: object) -> bool:
-    """Whether a value is text that Airflow renders before the task runs, and so can be checked only then."""
-    return isinstance(value, str) and "{" in value
+def _timezone_of(timetable: object) -> object:
+    """Return the time zone of a timetable, as Airflow's task SDK and its scheduler name it; None if it has none."""
+    return getattr(timetable, "timezone", None) or getattr(timetable, "_timezone", None)
+
+
+def is_resolved_later(value: object) -> bool:
+    """
+    Return whether Airflow resolves a value only before the task runs, so that it can be checked only then.
+
+    That is a template, an ``XComArg``, a ``dag.param()``, and a list that holds one of them.
+    """
+    if isinstance(value, str):
+        return "{" in value
+    if isinstance(value, list | tuple):
+        return any(is_resolved_later(item) for item in value)
+    # The two kinds of arguments share it, at another place of Airflow in each version.
+    return hasattr(value, "iter_references")
 
 
 def checked_page_size(page_size: object) -> int:

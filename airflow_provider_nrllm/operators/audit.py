@@ -12,6 +12,7 @@ from airflow_provider_nrllm.edits.meanings import AUTOMATIC_FIELDS, PLACE_FIELDS
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.operators.arguments import (
     check_interval,
+    check_partitions,
     checked_machine_users,
     checked_page_size,
     partition_of_run,
@@ -41,7 +42,10 @@ class NrLlmEditedAuditOperator(BaseOperator):
         made
     :param interval_start: the start of the range, included (templated; a datetime or ISO 8601 text, UTC)
     :param interval_end: the end of the range, not included (templated; a datetime or ISO 8601 text, UTC)
-    :param partition_width: how long a partition of a partitioned schedule is
+    :param partition_width: how long a partition of a partitioned schedule is: a timedelta, of which whole days are
+        counted by the wall clock, or ``month``
+    :param partition_timezone: the time zone of that schedule, and of a partition key without an offset; None: that of
+        the DAG's timetable, or UTC where it has none
     :param window: the window the outcomes were derived with: whole days or a timedelta, at least 1 day
     :param release_fields: the fields that release a record
     :param automatic_fields: the fields TYPO3 changes by itself; ``*`` stands for any rest of a name
@@ -62,7 +66,8 @@ class NrLlmEditedAuditOperator(BaseOperator):
         range_of: str = "outcome",
         interval_start: str | datetime | None = None,
         interval_end: str | datetime | None = None,
-        partition_width: timedelta = timedelta(days=1),
+        partition_width: timedelta | str = timedelta(days=1),
+        partition_timezone: str | None = None,
         window: int | timedelta = 7,
         release_fields: Sequence[str] = RELEASE_FIELDS,
         automatic_fields: Sequence[str] = AUTOMATIC_FIELDS,
@@ -77,12 +82,14 @@ class NrLlmEditedAuditOperator(BaseOperator):
         window_seconds(window)
         IgnoredFields.of(release_fields, automatic_fields, place_fields)
         check_interval(interval_start, interval_end)
+        check_partitions(partition_width, partition_timezone)
         self.nrllm_conn_id = nrllm_conn_id
         self.group_by = group_by
         self.range_of = range_of
         self.interval_start = interval_start
         self.interval_end = interval_end
         self.partition_width = partition_width
+        self.partition_timezone = partition_timezone
         self.window = window
         self.release_fields = release_fields
         self.automatic_fields = automatic_fields
@@ -93,7 +100,11 @@ class NrLlmEditedAuditOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Look at the edited runs page by page, log the figures and return them."""
         partition = partition_of_run(
-            context, start=self.interval_start, end=self.interval_end, partition_width=self.partition_width
+            context,
+            start=self.interval_start,
+            end=self.interval_end,
+            partition_width=self.partition_width,
+            partition_timezone=self.partition_timezone,
         )
         grouping, window = grouping_of(self.group_by), window_seconds(self.window)
         self.log.info("Range %s; window %d days", partition, window // DAY)

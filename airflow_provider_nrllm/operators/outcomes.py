@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import BaseOperator, Context
+from airflow.providers.common.compat.sdk import AirflowException, BaseOperator, Context
 
 from airflow_provider_nrllm.assets import attach_counts
 from airflow_provider_nrllm.database.tables import RECORD_COLUMNS
@@ -25,6 +25,7 @@ from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
 from airflow_provider_nrllm.links import PAGE_LINKS
 from airflow_provider_nrllm.operators.arguments import (
     check_interval,
+    check_partitions,
     checked_machine_users,
     checked_page_size,
     partition_of_run,
@@ -34,6 +35,13 @@ from airflow_provider_nrllm.outcomes.rules import ObservedOutcome
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
+
+
+#: How long a partition is waited for that has not closed by the clock of the worker, in seconds.
+CLOCK_WAIT = 60
+
+#: Up to how many seconds before its close the task is retried, since only clocks may be to blame.
+CLOCK_RETRY = 3600
 
 
 class NrLlmDeriveOutcomesOperator(BaseOperator):
@@ -52,7 +60,10 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
     :param window: how long a record is watched after a write: whole days or a timedelta, at least 1 day
     :param interval_start: the start of the partition, included (templated; a datetime or ISO 8601 text, UTC)
     :param interval_end: the end of the partition, not included (templated; a datetime or ISO 8601 text, UTC)
-    :param partition_width: how long a partition of a partitioned schedule is
+    :param partition_width: how long a partition of a partitioned schedule is: a timedelta, of which whole days are
+        counted by the wall clock, or ``month``
+    :param partition_timezone: the time zone of that schedule, and of a partition key without an offset; None: that of
+        the DAG's timetable, or UTC where it has none
     :param page_size: the most runs read and recorded at once, 1 to 5000
     :param edited_means: ``any change``, as ADR-185 decides, or ``our fields``: only a change of a field that the
         run set itself makes it ``edited``, where that cannot be told it is ``unknown``. Outcomes derived in the
@@ -78,7 +89,8 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         window: int | timedelta = 7,
         interval_start: str | datetime | None = None,
         interval_end: str | datetime | None = None,
-        partition_width: timedelta = timedelta(days=1),
+        partition_width: timedelta | str = timedelta(days=1),
+        partition_timezone: str | None = None,
         page_size: int = 1000,
         edited_means: str = "any change",
         release_fields: Sequence[str] = RELEASE_FIELDS,
@@ -91,14 +103,14 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         window_seconds(window)
         EditedMeans(edited_means)
         IgnoredFields.of(release_fields, automatic_fields, place_fields)
-        if not isinstance(partition_width, timedelta) or partition_width <= timedelta(0):
-            raise ValueError(f"partition_width is {partition_width!r}; expected a timedelta longer than 0")
+        check_partitions(partition_width, partition_timezone)
         check_interval(interval_start, interval_end)
         self.nrllm_conn_id = nrllm_conn_id
         self.window = window
         self.interval_start = interval_start
         self.interval_end = interval_end
         self.partition_width = partition_width
+        self.partition_timezone = partition_timezone
         self.page_size = checked_page_size(page_size)
         self.edited_means = edited_means
         self.release_fields = release_fields
@@ -152,7 +164,10 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
             "outcomes": {str(value): outcomes[value] for value in ObservedOutcome},
             "unreadable_writes": unreadable,
         }
-        self.log.info("Answered: %s", result)
+        self.log.info(
+            "%d runs answered: %s; %d writes name no record that can be read",
+            outcomes.total(), ", ".join(f"{outcomes[value]} {value}" for value in ObservedOutcome), unreadable,
+        )  # fmt: skip
         self._for_lineage = result, written_tables
         if refused:
             raise NrLlmPrivilegeError(_refused_in_words(self.nrllm_conn_id, refused))
@@ -175,12 +190,28 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         """
         Return the partition of this run.
 
-        :raises NrLlmPartitionError: where it is no stretch of time, or not closed yet; not retried
+        :raises NrLlmPartitionError: where it is no range of time, or does not close for long; not retried
+        :raises AirflowException: where it closes soon, as for a worker whose clock is behind
         """
         partition = partition_of_run(
-            context, start=self.interval_start, end=self.interval_end, partition_width=self.partition_width
+            context,
+            start=self.interval_start,
+            end=self.interval_end,
+            partition_width=self.partition_width,
+            partition_timezone=self.partition_timezone,
         )
+        early = (partition.end - datetime.now(UTC)).total_seconds()
+        if 0 < early <= CLOCK_WAIT:
+            # The scheduler's clock may be ahead of this worker's.
+            self.log.info("The partition ends in %.1f seconds by this worker's clock: waiting for it", early)
+            while (early := (partition.end - datetime.now(UTC)).total_seconds()) > 0:
+                time.sleep(early)
         now = datetime.now(UTC)
+        if 0 < early <= CLOCK_RETRY:
+            raise AirflowException(
+                f"The partition {partition} ends {early:.0f} seconds after now, {now.isoformat()}, by this worker's "
+                "clock; expected an end in the past. It is retried; compare the clocks of the worker and the scheduler."
+            )
         if partition.end > now:
             raise NrLlmPartitionError(
                 f"The partition {partition} ends after now, {now.isoformat()}; expected an end in the past: what "

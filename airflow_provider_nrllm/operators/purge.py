@@ -16,8 +16,8 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipExc
 
 from airflow_provider_nrllm.exceptions import NrLlmCommandError, NrLlmSettingError, NrLlmUnansweredError
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
-from airflow_provider_nrllm.operators.arguments import checked_machine_users, is_template
-from airflow_provider_nrllm.outcomes.partitions import DAY, window_seconds
+from airflow_provider_nrllm.operators.arguments import checked_machine_users, is_resolved_later
+from airflow_provider_nrllm.outcomes.partitions import DAY, MAX_DAYS, window_seconds
 from airflow_provider_nrllm.purge.reading import PurgeReader
 from airflow_provider_nrllm.purge.rules import AtRisk, Category, OnUnanswered, retention_days, settings_to_mend
 
@@ -42,7 +42,8 @@ class NrLlmPurgeGuardOperator(BaseOperator):
         with the figures, not retried; or ``warn`` and go on
     :param window: how long the derivation watches a record: whole days or a timedelta, at least 1 day
     :param partition: how long a partition of the derivation's schedule is
-    :param outcome_retention: what ``nrllm:telemetry:purge`` gets as ``--days``; None: the same (templated)
+    :param outcome_retention: how long call outcomes are kept: the retention that is set for telemetry, by which
+        ``nrllm:privacy:purge`` deletes them unless it gets ``--days``; None: as ``retention`` (templated)
     :param margin: how much later than this task the purge may look at the clock
     :param machine_users: those of the derivation
     :raises ValueError: for an invalid retention, window, action or list, when the DAG is parsed
@@ -67,13 +68,13 @@ class NrLlmPurgeGuardOperator(BaseOperator):
         super().__init__(**kwargs)
         window_seconds(window)
         for days in (retention, outcome_retention):
-            if days is not None and not is_template(days):
+            if days is not None and not is_resolved_later(days):
                 retention_days(days)
         if on_unanswered not in set(OnUnanswered):
             raise ValueError(f"on_unanswered is {on_unanswered!r}; expected {', '.join(OnUnanswered)}")
         for name, length in (("partition", partition), ("margin", margin)):
-            if not isinstance(length, timedelta) or length < timedelta(0):
-                raise ValueError(f"{name} is {length!r}; expected a timedelta of 0 or more")
+            if not isinstance(length, timedelta) or not timedelta(0) <= length <= timedelta(days=MAX_DAYS):
+                raise ValueError(f"{name} is {length!r}; expected a timedelta of 0 to {MAX_DAYS} days")
         self.nrllm_conn_id = nrllm_conn_id
         self.retention = retention
         self.on_unanswered = str(on_unanswered)
@@ -116,6 +117,8 @@ class NrLlmPurgeGuardOperator(BaseOperator):
         if self.on_unanswered == OnUnanswered.SKIP:
             # A task that skips returns nothing.
             context["ti"].xcom_push(key="return_value", value=figures)
+            # Airflow's own line about a skipped task does not say why.
+            self.log.warning("%s The purge is skipped.", message)
             raise AirflowSkipException(message)
         self.log.warning("%s The purge goes on.", message)
         return figures
@@ -204,9 +207,9 @@ class NrLlmPurgeOperator(BaseOperator):
         super().__init__(**kwargs)
         if category not in set(Category):
             raise ValueError(f"category is {category!r}; expected {', '.join(Category)}")
-        if not is_template(days):
+        if not is_resolved_later(days):
             retention_days(days)
-        if not is_template(command):
+        if not is_resolved_later(command):
             _words(command)
         self.category = str(category)
         self.days = days
@@ -218,13 +221,14 @@ class NrLlmPurgeOperator(BaseOperator):
         """
         Run the command to its end.
 
+        :raises NrLlmSettingError: where an argument was rendered to what it cannot be; not retried
         :raises NrLlmCommandError: where it refuses an option or cannot be started; not retried
         :raises AirflowException: where it fails otherwise
         """
         try:
             words = [*_words(self.command), f"nrllm:{self.category}:purge", f"--days={retention_days(self.days)}"]
         except ValueError as error:
-            raise NrLlmCommandError(str(error)) from error
+            raise NrLlmSettingError(str(error)) from error
         self.log.info("Running %s", shlex.join(words))
         exit_code = self._run(words)
         if exit_code == BAD_OPTION:
@@ -255,15 +259,30 @@ class NrLlmPurgeOperator(BaseOperator):
             ) from error
         self._process = process
         with process:
-            for line in process.stdout or ():
-                self.log.info("%s", line.rstrip())
+            try:
+                for line in process.stdout or ():
+                    self.log.info("%s", line.rstrip())
+                process.wait()
+            except BaseException:
+                # Airflow's execution_timeout too: leaving the block waits for the end of the command.
+                self.on_kill()
+                raise
         return process.returncode
 
     def on_kill(self) -> None:
-        """End the command and all it has started."""
-        if self._process is not None and self._process.poll() is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGTERM)
+        """End the command and all it has started: first it may clean up, for ten seconds at most."""
+        if self._process is None or self._process.returncode is not None:
+            return
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=_CLEAN_UP)
+            # What it started may live on when the command itself has ended.
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+
+#: How long a command that is stopped may take to clean up, in seconds.
+_CLEAN_UP = 10
 
 
 def _words(command: str | Sequence[str]) -> list[str]:

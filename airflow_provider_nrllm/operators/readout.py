@@ -16,7 +16,7 @@ from airflow_provider_nrllm.exceptions import NrLlmExtraError
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
 from airflow_provider_nrllm.links import PAGE_LINKS
-from airflow_provider_nrllm.operators.arguments import check_interval, partition_of_run
+from airflow_provider_nrllm.operators.arguments import check_interval, check_partitions, partition_of_run
 from airflow_provider_nrllm.outcomes.partitions import window_seconds
 from airflow_provider_nrllm.readout.counts import RangeOf, Readout
 from airflow_provider_nrllm.readout.exports import XCOM_GROUPS, as_json
@@ -51,7 +51,10 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         ratings without a run
     :param interval_start: the start of the range, included (templated; a datetime or ISO 8601 text, UTC)
     :param interval_end: the end of the range, not included (templated; a datetime or ISO 8601 text, UTC)
-    :param partition_width: how long a partition of a partitioned schedule is
+    :param partition_width: how long a partition of a partitioned schedule is: a timedelta, of which whole days are
+        counted by the wall clock, or ``month``
+    :param partition_timezone: the time zone of that schedule, and of a partition key without an offset; None: that of
+        the DAG's timetable, or UTC where it has none
     :param output_path: the directory to write the files to: a local path, a URL such as ``s3://conn_id@bucket/key``,
         or an ``ObjectStoragePath`` (templated); needs the extra ``readout``
     :param dated_folders: whether each readout goes into a folder of its own below ``output_path``, named by the end of
@@ -80,7 +83,8 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         range_of: str = "outcome",
         interval_start: str | datetime | None = None,
         interval_end: str | datetime | None = None,
-        partition_width: timedelta = timedelta(days=1),
+        partition_width: timedelta | str = timedelta(days=1),
+        partition_timezone: str | None = None,
         output_path: str | ObjectStoragePath | None = None,
         dated_folders: bool = False,
         edited_audit: bool = False,
@@ -99,6 +103,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         window_seconds(window)
         IgnoredFields.of(release_fields, automatic_fields, place_fields)
         check_interval(interval_start, interval_end)
+        check_partitions(partition_width, partition_timezone)
         self.nrllm_conn_id = nrllm_conn_id
         self.group_by = group_by
         self.where = where
@@ -108,6 +113,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         self.interval_start = interval_start
         self.interval_end = interval_end
         self.partition_width = partition_width
+        self.partition_timezone = partition_timezone
         self.output_path = output_path
         self.dated_folders = dated_folders
         self.edited_audit = edited_audit
@@ -125,7 +131,11 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         """Count, log, write the files, and return the figures."""
         as_html = _page_writer() if self.output_path else None
         partition = partition_of_run(
-            context, start=self.interval_start, end=self.interval_end, partition_width=self.partition_width
+            context,
+            start=self.interval_start,
+            end=self.interval_end,
+            partition_width=self.partition_width,
+            partition_timezone=self.partition_timezone,
         )
         self.log.info("Range %s", partition)
         readout = self.hook.readout(

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo
 
 DAY = 86400
+
+#: The longest that a window, a retention or a partition can be, in days: a hundred years.
+MAX_DAYS = 36500
+
+#: The width of a partition that is a month of the calendar.
+MONTH = "month"
 
 
 def window_seconds(window: int | float | timedelta) -> int:
@@ -19,8 +27,8 @@ def window_seconds(window: int | float | timedelta) -> int:
     days: object = window / timedelta(days=1) if isinstance(window, timedelta) else window
     if isinstance(days, bool) or not isinstance(days, int | float) or not math.isfinite(days) or days != int(days):
         raise ValueError(f"window is {window!r}; expected a whole number of days, or a timedelta of whole days")
-    if not 1 <= days <= timedelta.max.days:
-        raise ValueError(f"window is {window!r}; expected at least 1 day: a record is watched for days, not less")
+    if not 1 <= days <= MAX_DAYS:
+        raise ValueError(f"window is {window!r}; expected 1 to {MAX_DAYS} days: a record is watched for days, not less")
     return int(days) * DAY
 
 
@@ -95,14 +103,153 @@ def between(start: datetime | None, end: datetime | None, source: str) -> Partit
     return Partition(start, end, source)
 
 
+Width = timedelta | str
+
+
+def zone_of(name: object) -> tzinfo:
+    """
+    Return a time zone.
+
+    :param name: of the IANA database, such as ``Europe/Berlin``, or a tzinfo
+    :raises ValueError: for any other name or type
+    """
+    if isinstance(name, tzinfo):
+        return name
+    try:
+        return ZoneInfo(name)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OSError, LookupError) as error:
+        expected = "expected the name of a time zone, such as Europe/Berlin"
+        raise ValueError(f"partition_timezone is {name!r}; {expected}") from error
+
+
+def check_width(width: object, zone: tzinfo | None = None) -> None:
+    """
+    Check how long a partition is.
+
+    :param width: whole days, which are counted by the wall clock; a timedelta of less than a day; or ``month``
+    :param zone: None, where it is not known yet
+    :raises ValueError: for anything else, and for a width between an hour and a day in a zone that changes its clocks:
+        Airflow makes such a partition longer or shorter on the day of the change, which only it can tell
+    """
+    if width == MONTH:
+        return
+    if not isinstance(width, timedelta) or not timedelta(0) < width <= timedelta(days=MAX_DAYS):
+        expected = f"expected a timedelta of more than 0 and at most {MAX_DAYS} days, or {MONTH!r}"
+        raise ValueError(f"partition_width is {width!r}; {expected}")
+    if width > timedelta(days=1) and width % timedelta(days=1):
+        raise ValueError(f"partition_width is {width}; expected whole days, or less than a day")
+    if zone is not None and timedelta(hours=1) < width < timedelta(days=1) and _changes_clocks(zone):
+        raise ValueError(
+            f"partition_width is {width} in the time zone {zone}, where a day has not always 24 hours; expected whole "
+            "days, a month, or at most an hour. For other widths let the timetable keep UTC."
+        )
+
+
+def _changes_clocks(zone: tzinfo) -> bool:
+    moments = (datetime(2020 + number // 12, number % 12 + 1, 1, tzinfo=UTC) for number in range(240))
+    return len({moment.astimezone(zone).utcoffset() for moment in moments}) > 1
+
+
+def partition_from(start: datetime, width: Width, zone: tzinfo, source: str) -> Partition:
+    """
+    Return the partition that begins at a moment.
+
+    Days, weeks and months are counted by the wall clock of the zone, as Airflow's timetable counts them: a day on
+    which clocks change has 23 or 25 hours. Where the clocks skip midnight, the day begins when they go on.
+
+    :param start: aware
+    :raises ValueError: where the width is not to be had in this zone, or the start of a month is not its first day
+    """
+    check_width(width, zone)
+    # A plain datetime: Airflow hands over one of pendulum's, which adds in its own way.
+    start = datetime.fromtimestamp(start.timestamp(), UTC)
+    if isinstance(width, timedelta) and width % timedelta(days=1):
+        return Partition(start, start + width, source)
+    wall = _wall_clock(start, zone)
+    if isinstance(width, timedelta):
+        return Partition(start, at_wall_clock(wall + width, zone), source)
+    if wall.day != 1:
+        raise ValueError(f"the partition begins at {wall} in {zone}; expected the first day of a month")
+    month = wall.replace(year=wall.year + wall.month // 12, month=wall.month % 12 + 1)
+    return Partition(start, at_wall_clock(month, zone), source)
+
+
+def _wall_clock(moment: datetime, zone: tzinfo) -> datetime:
+    """Return what clocks show, without a zone; midnight where they skipped it and this is when they went on."""
+    wall = moment.astimezone(zone).replace(tzinfo=None, fold=0)
+    midnight = datetime(wall.year, wall.month, wall.day)
+    return midnight if at_wall_clock(midnight, zone) == moment else wall
+
+
+def at_wall_clock(wall: datetime, zone: tzinfo) -> datetime:
+    """
+    Return when clocks show this time, UTC.
+
+    As Airflow decides it: of a time that they show twice the later, and for one that they skip as long after the
+    change as it is after the skipped hour's start.
+    """
+    earlier, later = (wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    # A skipped time comes out in the wrong order.
+    return max(earlier, later)
+
+
+_KEYS = (
+    (re.compile(r"\d{4}-\d{2}"), MONTH),
+    (re.compile(r"\d{4}-?W\d{2}"), timedelta(days=7)),
+    (re.compile(r"\d{4}-\d{2}-\d{2}|\d{8}|\d{4}-?W\d{2}-?\d"), timedelta(days=1)),
+    (re.compile(r"[^T ]+[T ]\d{2}(Z|[+-]\d{2}(:?\d{2})?)?"), timedelta(hours=1)),
+)
+
+
+def partition_of_key(key: str, width: Width, zone: tzinfo) -> Partition:
+    """
+    Return the partition that a key names.
+
+    :param key: ISO 8601: a time, which without an offset is one of the zone, as Airflow writes it; a day; with
+        the width of it also an hour (``2026-01-08T05``), a week (``2026-W02``) or a month (``2026-01``)
+    :raises ValueError: for any other text, for a key that names a shorter or longer time than the width, and for a
+        time that clocks show twice
+    """
+    named = next((length for pattern, length in _KEYS if pattern.fullmatch(key)), None)
+    days = timedelta(days=1)
+    # A day may be the first of several, and of a month: that is how Airflow's timetable formats them.
+    first_day = named == days and (width == MONTH or (isinstance(width, timedelta) and width % days == timedelta(0)))
+    if named is not None and named != width and not first_day:
+        raise ValueError(
+            f"partition_key is {key!r}, which names {_in_words(named)}, and partition_width is {_in_words(width)}; "
+            "expected a key and a width of one length, or a key with hour and minute"
+        )
+    try:
+        moment = datetime.fromisoformat(f"{key}-01" if named == MONTH else key)
+    except ValueError as error:
+        raise ValueError(f"partition_key is {key!r}; expected an ISO 8601 date or time") from error
+    if moment.tzinfo is None:
+        start = at_wall_clock(moment, zone)
+        twice = moment.replace(tzinfo=zone).utcoffset() != moment.replace(tzinfo=zone, fold=1).utcoffset()
+        shorter_than_a_day = isinstance(width, timedelta) and width < days
+        if twice and shorter_than_a_day:
+            raise ValueError(
+                f"partition_key is {key!r}, which the clocks of {zone} show twice or never; expected a key with an "
+                "offset: add %z to the timetable's key_format"
+            )
+    else:
+        start = moment
+    return partition_from(start, width, zone, "from the run's partition key")
+
+
+def _in_words(width: Width) -> str:
+    return f"a {width}" if isinstance(width, str) else str(width)
+
+
 def partition_of(
     *,
     arguments: tuple[str | datetime | None, str | datetime | None],
     data_interval: tuple[datetime | None, datetime | None],
     partition_date: datetime | None,
     partition_key: str | None,
-    partition_width: timedelta,
+    partition_width: Width,
     now: datetime,
+    zone: tzinfo = UTC,
 ) -> Partition:
     """
     Return the partition that an Airflow run stands for.
@@ -117,7 +264,8 @@ def partition_of(
     :param partition_key: of a partitioned run, on Airflow 3.2 and later; an ISO 8601 date or time
     :param partition_width: how long a partition is
     :param now: the moment of asking
-    :raises ValueError: where what was given is no stretch of time
+    :param zone: the time zone of the timetable, by whose wall clock a partition is as long as it is
+    :raises ValueError: where what was given is no range of time
     """
     start, end = moment_of(arguments[0], "interval_start"), moment_of(arguments[1], "interval_end")
     if start is not None or end is not None:
@@ -125,11 +273,13 @@ def partition_of(
     interval_start, interval_end = (moment_of(end, "the data interval") for end in data_interval)
     if interval_start is not None and interval_end is not None and interval_start < interval_end:
         return Partition(interval_start, interval_end, "from the run's data interval")
-    if partition_date is not None:
-        return Partition(partition_date, partition_date + partition_width, "from the run's partition date")
-    key = moment_of(partition_key, "partition_key")
-    if key is not None:
-        return Partition(key, key + partition_width, "from the run's partition key")
+    try:
+        if partition_date is not None:
+            return partition_from(partition_date, partition_width, zone, "from the run's partition date")
+        if partition_key not in (None, "", "None"):
+            return partition_of_key(str(partition_key).strip(), partition_width, zone)
+    except OverflowError as error:
+        raise ValueError("the partition ends after the year 9999; expected an end in the past") from error
     if interval_end is not None:
         return Partition(None, interval_end, "all that settled before the end of the run's data interval")
     return Partition(None, now.replace(microsecond=0), "all that settled before now")

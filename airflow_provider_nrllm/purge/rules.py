@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from airflow_provider_nrllm.outcomes.partitions import DAY
+from airflow_provider_nrllm.outcomes.partitions import DAY, MAX_DAYS
 
 
 class Category(StrEnum):
@@ -36,7 +36,7 @@ def retention_days(retention: int | str | timedelta) -> int:
     """
     Return a retention in days.
 
-    :param retention: whole days as a number, as its digits (a rendered template) or as a timedelta, at least 1
+    :param retention: whole days as a number, as its digits (a rendered template) or as a timedelta, 1 to 36500
     :raises ValueError: for anything else, as the purge commands refuse it too
     """
     days: object = retention
@@ -45,8 +45,8 @@ def retention_days(retention: int | str | timedelta) -> int:
     elif isinstance(retention, str):
         text = retention.strip()
         days = int(text) if text.isascii() and text.isdigit() else None
-    if not isinstance(days, int) or isinstance(days, bool) or not 1 <= days <= timedelta.max.days:
-        raise ValueError(f"the retention is {retention!r}; expected a whole number of days, at least 1")
+    if not isinstance(days, int) or isinstance(days, bool) or not 1 <= days <= MAX_DAYS:
+        raise ValueError(f"the retention is {retention!r}; expected a whole number of days, 1 to {MAX_DAYS}")
     return days
 
 
@@ -110,7 +110,8 @@ def settings_to_mend(
     :param window: how long a record is watched after a write
     :param partition: how long a partition of the derivation's schedule is
     :param retention: how long runs are kept, from when they were made
-    :param outcome_retention: how long call outcomes are kept, which ``nrllm:telemetry:purge`` deletes
+    :param outcome_retention: how long call outcomes are kept: ``nrllm:privacy:purge`` deletes them, by the
+        retention that is set for telemetry or by its own ``--days``
     :param history: how far back TYPO3's history reaches; None: there is none
     """
     needed = window + partition
@@ -136,8 +137,9 @@ def settings_to_mend(
     if outcome_retention < retention:
         found.append(
             f"Call outcomes are kept {_days(outcome_retention)}, shorter than runs, {_days(retention)}: a run "
-            "whose outcome was purged looks as if it had never been answered. Give nrllm:telemetry:purge at "
-            "least as many --days as nrllm:privacy:purge."
+            "whose outcome was purged looks as if it had never been answered. nrllm:privacy:purge deletes "
+            "outcomes by the retention set for telemetry: set that to at least the retention of runs, or give "
+            "nrllm:privacy:purge its --days, which holds for both."
         )
     return found
 

@@ -1,5 +1,7 @@
 """The purge commands, run as processes."""
 
+import os
+import signal
 import sys
 import threading
 import time
@@ -7,9 +9,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+from airflow.providers.common.compat.sdk import DAG, AirflowException, AirflowFailException
 
-from airflow_provider_nrllm.exceptions import NrLlmCommandError
+from airflow_provider_nrllm.exceptions import NrLlmCommandError, NrLlmSettingError
 from airflow_provider_nrllm.operators.purge import NrLlmPurgeOperator
 from tests.typo3.command import StandIn
 
@@ -93,7 +95,8 @@ def test_a_program_that_cannot_be_started_is_named_and_not_retried(command):
     ("arguments", "message"),
     [
         ({"category": "outcome"}, "category is 'outcome'"),
-        ({"days": 0}, "at least 1"),
+        ({"days": 0}, "1 to 36500"),
+        ({"days": 1_000_000}, "1 to 36500"),
         ({"command": ""}, "expected TYPO3's command line"),
         ({"command": []}, "expected TYPO3's command line"),
         ({"command": "'typo3"}, "No closing quotation"),
@@ -107,8 +110,50 @@ def test_an_argument_that_cannot_be_is_refused_when_the_dag_is_parsed(arguments,
 
 @pytest.mark.parametrize("days", ["{{ days }}", "{{ '0' }}"])
 def test_a_template_that_renders_no_days_is_not_retried(days):
-    with pytest.raises(NrLlmCommandError, match="at least 1"):
+    with pytest.raises(NrLlmSettingError, match="1 to 36500"):
         purge("true", days=days)
+
+
+def test_a_time_out_ends_the_command_and_what_it_started(tmp_path):
+    started = tmp_path / "started"
+    program = f"import subprocess; subprocess.run(['sh', '-c', 'echo $$ > {started}; exec sleep 60'])"
+
+    def raise_time_out(*_):
+        raise TimeoutError
+
+    def signal_when_started():
+        while not (started.exists() and started.read_text()):
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    # As execution_timeout does it: an exception out of a signal's handler, in the middle of a line.
+    before = signal.signal(signal.SIGUSR1, raise_time_out)
+    try:
+        threading.Thread(target=signal_when_started, daemon=True).start()
+        with pytest.raises(TimeoutError):
+            purge([sys.executable, "-c", program])
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    # The signal has been sent; that it has taken effect, the system tells in its own time.
+    deadline = time.monotonic() + 20
+    while is_running(int(started.read_text())) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not is_running(int(started.read_text()))
+
+
+def is_running(process):
+    """Whether a process is there and no mere entry that nobody has waited for."""
+    status = Path(f"/proc/{process}/stat")
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_what_airflow_resolves_later_is_checked_later():
+    with DAG(dag_id="later", params={"days": 30}) as dag:
+        before = NrLlmPurgeOperator(task_id="before", category="session")
+        later = NrLlmPurgeOperator(
+            task_id="later", category="privacy", days=dag.param("days"), command=["ssh", before.output]
+        )
+    assert later.upstream_task_ids == {"before"}
 
 
 def test_a_killed_task_ends_the_command_and_what_it_started(tmp_path):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import re
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 import time_machine
-from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.providers.common.compat.sdk import DAG, AirflowException, AirflowFailException
 
-from airflow_provider_nrllm.exceptions import NrLlmPartitionError
+from airflow_provider_nrllm.exceptions import NrLlmPartitionError, NrLlmSettingError
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
 from tests.typo3.loader import load_case
 from tests.typo3.tables import outcome_rows
@@ -81,7 +82,7 @@ def test_the_log_says_the_partition_in_utc_and_a_line_a_page(site, logged):
 def test_an_end_in_the_future_is_refused_and_not_retried(site):
     load_case(site.engine, many_runs(1))
     with pytest.raises(NrLlmPartitionError, match="expected an end in the past") as refused:
-        derive(site, interval_start=day(8), interval_end=datetime.fromtimestamp(NOW + 1, UTC))
+        derive(site, interval_start=day(8), interval_end=datetime.fromtimestamp(NOW + 2 * 3600, UTC))
     assert isinstance(refused.value, AirflowFailException)
     assert outcome_rows(site.engine) == []
 
@@ -108,6 +109,11 @@ def test_a_partition_key_that_is_no_date_is_refused_and_not_retried(site, contex
         {"page_size": 5001},
         {"page_size": True},
         {"partition_width": timedelta(0)},
+        {"partition_width": timedelta.max},
+        {"partition_width": "fortnight"},
+        {"partition_width": timedelta(hours=6), "partition_timezone": "Europe/Berlin"},
+        {"partition_timezone": "Europe/Netphen"},
+        {"window": 1_000_000},
         {"interval_start": "2026-01-02", "interval_end": "2026-01-01"},
         {"interval_start": "2026-01-02"},
         {"interval_end": "yesterday"},
@@ -127,7 +133,7 @@ def test_a_template_that_renders_what_cannot_be_is_refused_and_not_retried(site,
         task_id="derive", nrllm_conn_id=site.conn_id, interval_start="{{ params.a }}", interval_end="{{ params.b }}"
     )
     task.render_template_fields({"params": {"a": start, "b": end}})
-    with pytest.raises(NrLlmPartitionError, match="expected"):
+    with pytest.raises(NrLlmSettingError, match="expected"):
         task.execute({})
 
 
@@ -145,3 +151,27 @@ def test_no_content_is_in_the_log(site, logged):
     derive(site)
     log = logged()
     assert ("1 runs answered" in log, secret in log) == (True, False)
+
+
+def test_a_partition_that_ends_a_little_after_now_is_waited_for(site):
+    end = datetime.now(UTC) + timedelta(seconds=1.5)
+    task = NrLlmDeriveOutcomesOperator(task_id="derive", nrllm_conn_id=site.conn_id, interval_end=end)
+    assert task.execute({})["interval_end"] == end.isoformat()
+
+
+def test_a_partition_that_ends_some_minutes_after_now_is_retried(site):
+    with pytest.raises(AirflowException, match="compare the clocks") as early:
+        derive(site, interval_end=datetime.fromtimestamp(NOW + 600, UTC))
+    assert not isinstance(early.value, AirflowFailException)
+
+
+def test_a_partition_is_as_long_as_the_clocks_of_the_timetables_zone_say(site):
+    timetable = SimpleNamespace(timezone="Europe/Berlin")
+    context = {"partition_date": datetime(2025, 10, 25, 22, tzinfo=UTC), "dag": SimpleNamespace(timetable=timetable)}
+    assert derive(site, context)["interval_end"] == "2025-10-26T23:00:00+00:00"
+
+
+def test_ends_that_airflow_resolves_later_are_checked_later():
+    with DAG(dag_id="later", params={"end": "2026-01-02"}) as dag:
+        NrLlmDeriveOutcomesOperator(task_id="derive", interval_end=dag.param("end"))
+    assert dag.task_ids == ["derive"]

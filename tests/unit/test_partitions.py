@@ -7,8 +7,16 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from airflow_provider_nrllm.outcomes.evidence import lacking, merged
-from airflow_provider_nrllm.outcomes.partitions import Partition, between, moment_of, partition_of, window_seconds
+from airflow_provider_nrllm.outcomes.partitions import (
+    MONTH,
+    Partition,
+    between,
+    moment_of,
+    partition_of,
+    partition_of_key,
+    window_seconds,
+)
+from airflow_provider_nrllm.outcomes.spans import lacking, merged
 
 
 def day(number, hour=0):
@@ -165,3 +173,42 @@ def test_stretches_that_touch_are_one():
 )
 def test_what_is_needed_and_not_known_is_lacking(known, expected):
     assert lacking([(10, 20)], known) == expected
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+HOUR, WHOLE_DAY, WEEK = timedelta(hours=1), timedelta(days=1), timedelta(days=7)
+
+
+@pytest.mark.parametrize(
+    ("key", "width", "start", "end"),
+    [
+        ("2026-10-25", WHOLE_DAY, "2026-10-24T22:00Z", "2026-10-25T23:00Z"),
+        ("2026-03-29T00:00:00", WHOLE_DAY, "2026-03-28T23:00Z", "2026-03-29T22:00Z"),
+        ("2026-W13", WEEK, "2026-03-22T23:00Z", "2026-03-29T22:00Z"),
+        ("2026-03-23", WEEK, "2026-03-22T23:00Z", "2026-03-29T22:00Z"),
+        ("2026-10", MONTH, "2026-09-30T22:00Z", "2026-10-31T23:00Z"),
+        ("2026-12-01", MONTH, "2026-11-30T23:00Z", "2026-12-31T23:00Z"),
+        ("2026-01-08T05", HOUR, "2026-01-08T04:00Z", "2026-01-08T05:00Z"),
+        ("2026-10-25T02:00:00+01:00", HOUR, "2026-10-25T01:00Z", "2026-10-25T02:00Z"),
+    ],
+)
+def test_a_key_names_a_partition_by_the_wall_clock_of_its_zone(key, width, start, end):
+    found = partition_of_key(key, width, BERLIN)
+    assert (datetime.fromisoformat(start), datetime.fromisoformat(end)) == (found.start, found.end)
+
+
+@pytest.mark.parametrize(
+    ("key", "width"),
+    [
+        ("2026-W02", WHOLE_DAY),
+        ("2026-01", WHOLE_DAY),
+        ("2026-01-08T05", WHOLE_DAY),
+        ("2026-01-08", HOUR),
+        ("2026-01-02", MONTH),
+        ("2026-10-25T02:00:00", HOUR),
+        ("europe", WHOLE_DAY),
+    ],
+)
+def test_a_key_that_does_not_name_a_partition_of_the_width_is_refused(key, width):
+    with pytest.raises(ValueError, match="expected"):
+        partition_of_key(key, width, BERLIN)
