@@ -128,7 +128,7 @@ def check_width(width: object, zone: tzinfo | None = None) -> None:
 
     :param width: whole days, which are counted by the wall clock; a timedelta of less than a day; or ``month``
     :param zone: None, where it is not known yet
-    :raises ValueError: for anything else, and for a width between an hour and a day in a zone that changes its clocks:
+    :raises ValueError: for anything else, and for a part of a day by which the clocks of the zone do not change:
         Airflow makes such a partition longer or shorter on the day of the change, which only it can tell
     """
     if width == MONTH:
@@ -138,16 +138,18 @@ def check_width(width: object, zone: tzinfo | None = None) -> None:
         raise ValueError(f"partition_width is {width!r}; {expected}")
     if width > timedelta(days=1) and width % timedelta(days=1):
         raise ValueError(f"partition_width is {width}; expected whole days, or less than a day")
-    if zone is not None and timedelta(hours=1) < width < timedelta(days=1) and _changes_clocks(zone):
+    if zone is not None and width < timedelta(days=1) and not _divides_clock_changes(width, zone):
         raise ValueError(
             f"partition_width is {width} in the time zone {zone}, where a day has not always 24 hours; expected whole "
-            "days, a month, or at most an hour. For other widths let the timetable keep UTC."
+            "days, a month, or a width by which its clocks change. For other widths let the timetable keep UTC."
         )
 
 
-def _changes_clocks(zone: tzinfo) -> bool:
+def _divides_clock_changes(width: timedelta, zone: tzinfo) -> bool:
+    """Whether clocks of a zone are put forward and back by whole widths, if they are."""
     moments = (datetime(2020 + number // 12, number % 12 + 1, 1, tzinfo=UTC) for number in range(240))
-    return len({moment.astimezone(zone).utcoffset() for moment in moments}) > 1
+    offsets = {moment.astimezone(zone).utcoffset() or timedelta(0) for moment in moments}
+    return not any((offset - min(offsets)) % width for offset in offsets)
 
 
 def partition_from(start: datetime, width: Width, zone: tzinfo, source: str) -> Partition:
@@ -161,7 +163,7 @@ def partition_from(start: datetime, width: Width, zone: tzinfo, source: str) -> 
     :raises ValueError: where the width is not to be had in this zone, or the start of a month is not its first day
     """
     check_width(width, zone)
-    # A plain datetime: Airflow hands over one of pendulum's, which adds in its own way.
+    # Airflow's own datetimes lose the zone of the standard library when something is added to them.
     start = datetime.fromtimestamp(start.timestamp(), UTC)
     if isinstance(width, timedelta) and width % timedelta(days=1):
         return Partition(start, start + width, source)

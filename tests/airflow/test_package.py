@@ -43,16 +43,6 @@ def test_every_module_and_dag_is_imported_without_a_deprecation_warning():
     assert (done.returncode, done.stderr) == (0, done.stderr)
 
 
-def test_the_pure_modules_import_nothing_of_airflow_or_sql():
-    code = (
-        "import sys; from airflow_provider_nrllm import a2a, a2a_json, a2a_sealed, outcomes;"
-        " from airflow_provider_nrllm import pages, partitions, stretches;"
-        " print([name for name in sys.modules if name.split('.')[0] in ('airflow', 'sqlalchemy')])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
-    assert done.stdout.strip() == "[]"
-
-
 def test_the_provider_info_is_what_airflow_asks_for():
     schema = json.loads((Path(airflow.__file__).parent / "provider_info.schema.json").read_text())
     jsonschema.validate(get_provider_info(), schema)

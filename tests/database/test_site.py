@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from airflow.providers.common.compat.sdk import BaseHook
 from sqlalchemy import func, inspect, select, text
 
@@ -24,50 +24,60 @@ def _rows(site: Site, table: Any) -> list[dict[str, Any]]:
         return [dict(row._mapping) for row in connection.execute(select(table).order_by(table.c.uid))]
 
 
-@pytest.mark.parametrize("name", WORLDS)
-def test_a_world_is_laid_as_its_case_says(site: Site, name: str) -> None:
-    world = WORLDS[name]
-    load_case(site.engine, world)
+def test_the_worlds_are_laid_as_their_cases_say(make_site: Callable[[str], Site]) -> None:
+    site = make_site("sqlite")
+    for world in WORLDS.values():
+        typo3.empty_tables(site.engine)
+        load_case(site.engine, world)
+        assert _given(world) == _laid(site), world["name"]
 
-    runs = {row["uid"]: row for row in _rows(site, typo3.run)}
-    given = [(r["uuid"], r["status"], r["created_at"], r["finished_at"]) for r in world["runs"]]
-    assert sorted(given) == sorted(
-        (row["uuid"], row["status"], row["crdate"], row["finished_at"]) for row in runs.values()
-    )
 
-    writes = [row for row in _rows(site, typo3.event) if row["kind"] == "tool_write"]
-    expected = sorted(
-        (r["uuid"], w["at"], w["target"] if "target" in w else w["payload"] or "")
-        for r in world["runs"]
-        for w in r["writes"]
-    )
-    assert expected == sorted((runs[row["run"]]["uuid"], row["crdate"], _target(row)) for row in writes)
-
-    rows = _rows(site, typo3.history)
-    assert sorted(tuple(h.values()) for h in world["history"]) == [
-        (
-            row["uid"],
-            f"{row['tablename']}:{row['recuid']}",
-            row["tstamp"],
-            row["actiontype"],
-            row["workspace"],
-        )
-        for row in rows
+def _given(world: dict[str, Any]) -> list[Any]:
+    """Return what a case holds, in the order of the tables."""
+    return [
+        sorted((r["uuid"], r["status"], r["created_at"], r["finished_at"]) for r in world["runs"]),
+        sorted(
+            (r["uuid"], w["at"], w["target"] if "target" in w else w["payload"] or "")
+            for r in world["runs"]
+            for w in r["writes"]
+        ),
+        sorted(
+            (h["uid"], h["record"], h["at"], h["action"], h["workspace"], h.get("usertype", "BE"))
+            for h in world["history"]
+        ),
+        {
+            target: ("deleted", record.get("tstamp", 0)) if record["state"] == "deleted" else "live"
+            for target, record in world["records"].items()
+            if record["state"] != "missing"
+        },
+        sorted((row["correlation_id"], row["outcome"]) for row in world["outcomes"]),
     ]
 
-    there = {
-        f"{table.name}:{row['uid']}": ("deleted", row["tstamp"]) if row.get("deleted") else "live"
-        for table in typo3.RECORD_TABLES
-        for row in _rows(site, table)
-    }
-    assert there == {
-        target: ("deleted", record.get("tstamp", 0)) if record["state"] == "deleted" else "live"
-        for target, record in world["records"].items()
-        if record["state"] != "missing"
-    }
-    assert typo3.outcome_rows(site.engine) == sorted(
-        (row["correlation_id"], row["outcome"]) for row in world["outcomes"]
-    )
+
+def _laid(site: Site) -> list[Any]:
+    """Return what the tables hold, as :func:`_given` has it."""
+    runs = {row["uid"]: row for row in _rows(site, typo3.run)}
+    return [
+        sorted((row["uuid"], row["status"], row["crdate"], row["finished_at"]) for row in runs.values()),
+        sorted(
+            (runs[row["run"]]["uuid"], row["crdate"], _target(row))
+            for row in _rows(site, typo3.event)
+            if row["kind"] == "tool_write"
+        ),
+        [
+            (
+                row["uid"], f"{row['tablename']}:{row['recuid']}", row["tstamp"], row["actiontype"], row["workspace"],
+                row["usertype"],
+            )
+            for row in _rows(site, typo3.history)
+        ],
+        {
+            f"{table.name}:{row['uid']}": ("deleted", row["tstamp"]) if row.get("deleted") else "live"
+            for table in typo3.RECORD_TABLES
+            for row in _rows(site, table)
+        },
+        typo3.outcome_rows(site.engine),
+    ]  # fmt: skip
 
 
 def _target(row: dict[str, Any]) -> str:

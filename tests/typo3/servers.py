@@ -340,6 +340,8 @@ class Postgres(Server):
         with self.engine().begin() as connection:
             connection.execute(text("DROP SCHEMA public CASCADE"))
             connection.execute(text("CREATE SCHEMA public"))
+            # As every database has it from the beginning.
+            connection.execute(text("GRANT USAGE ON SCHEMA public TO PUBLIC"))
 
 
 def free_port() -> int:
