@@ -4,7 +4,7 @@ The rules of an A2A task's result and of its journal (ADR-282), as functions of 
 A task is what a remote client sees of a run. Its result (artifacts and final status message) is stored with
 the run's completion, or the run is not completed. What may be stored is the answer ceiling's to say.
 
-Stored content is *sealed*: opaque text that only the installation can open. Nothing here opens it.
+Stored content is *sealed*: opaque text that only the installation can open. Nothing here opens it. Pure.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 A task and its events as A2A 1.0 clients read them: ProtoJSON, with lowerCamelCase names.
 
 A stored value is sealed. With a function that opens it, it becomes the artifact or message it is; without one
-it travels unopened, as the one part of an artifact or message, marked by its media type.
+it travels unopened, as the one part of an artifact or message, marked by its media type. Pure.
 """
 
 from __future__ import annotations

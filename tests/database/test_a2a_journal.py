@@ -19,9 +19,8 @@ from airflow_provider_nrllm.a2a.wire import event_json, list_json, task_json
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
 from tests.conftest import Site
 from tests.database.a2a_sites import a2a_site, hook_of
-from tests.typo3.a2a_results import artifact, result, seal, unseal
+from tests.typo3.a2a_results import artifact, parsed, result, seal, unseal
 from tests.typo3.a2a_tables import NOW, add_events, add_task, event, journal, row_of, rows_of, run, task
-from tests.unit.test_a2a_json import parsed
 
 __all__ = ["a2a_site"]
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
 
 import pytest
 import time_machine
@@ -17,26 +15,9 @@ from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
 from airflow_provider_nrllm.operators.purge import NrLlmPurgeGuardOperator
 from airflow_provider_nrllm.outcomes.evidence import target_of
+from tests.typo3.grants import PAGE, TYPO3, USER, documented_grants, run_as_admin
 from tests.typo3.loader import load_typo3
 from tests.typo3.tables import event, outcome_rows, run
-
-ROOT = Path(__file__).parent.parent.parent
-PAGE = (ROOT / "docs/how-to/database-user.md").read_text()
-TYPO3 = json.loads((ROOT / "tests/cases/typo3_13.4.18.json").read_text())
-USER = "nrllm_airflow"
-
-
-def documented_grants(name):
-    """Return the statements that the page gives for an engine."""
-    section = {"mariadb": "MariaDB", "postgres": "PostgreSQL"}[name]
-    block = re.search(rf"## {section}\n.*?```sql\n(.*?)```", PAGE, re.DOTALL)[1]
-    return [statement.strip() for statement in block.split(";") if statement.strip()]
-
-
-def run_as_admin(site, *statements):
-    with site.engine.begin() as connection:
-        for statement in statements:
-            connection.execute(text(statement))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from airflow_provider_nrllm.exceptions import NrLlmPrivilegeError
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
 from airflow_provider_nrllm.operators.readout import NrLlmOutcomeReadoutOperator
-from tests.database.test_privileges import TYPO3, USER, documented_grants, run_as_admin
+from tests.typo3.grants import TYPO3, USER, documented_grants, run_as_admin
 from tests.typo3.loader import load_typo3
 from tests.typo3.readouts import calls, outcome
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from a2a.utils.proto_utils import validate_proto_required_fields
+from google.protobuf.json_format import ParseDict
 
+from airflow_provider_nrllm.a2a.rules import State, Task
 from airflow_provider_nrllm.a2a.sealed import Result
 
 _DECISIONS = Path(__file__).parent.parent / "cases" / "a2a_decisions.json"
@@ -70,3 +74,27 @@ def offered(case: dict[str, Any]) -> tuple[Result, Result | None]:
     if case["result"] == "no artifacts" or redaction == "leaves nothing":
         return whole, Result()
     return whole, result("redacted")
+
+
+def task(**changes: Any) -> Task:
+    """Return a completed task with two artifacts."""
+    completed = Task(
+        uid=1,
+        task_id="task-1",
+        context_id="context-1",
+        state=State.COMPLETED,
+        revision=3,
+        reason="",
+        status_message="nrv1:m",
+        artifacts=("nrv1:a", "nrv1:b"),
+        history=("nrv1:h",),
+        status_at=1_700_000_000,
+    )
+    return replace(completed, **changes)
+
+
+def parsed(shown: dict[str, Any], kind: Any) -> Any:
+    """Return the message of a JSON that A2A 1.0 knows every field of, with all that is required."""
+    read = ParseDict(json.loads(json.dumps(shown)), kind(), ignore_unknown_fields=False)
+    validate_proto_required_fields(read)
+    return read

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_nrllm.a2a import rules as a2a
-from airflow_provider_nrllm.a2a.rules import Ceiling, Reason, Standing, State, Task
+from airflow_provider_nrllm.a2a.rules import Ceiling, Reason, Standing, State
 from airflow_provider_nrllm.a2a.sealed import (
     Result,
     Sealed,
@@ -22,24 +21,7 @@ from airflow_provider_nrllm.a2a.sealed import (
     sealed_values,
     stored_list,
 )
-from tests.typo3.a2a_results import DECISIONS, broken_seal, decision_name, offered, result, seal
-
-
-def task(**changes: Any) -> Task:
-    """Return a completed task with two artifacts."""
-    completed = Task(
-        uid=1,
-        task_id="task-1",
-        context_id="context-1",
-        state=State.COMPLETED,
-        revision=3,
-        reason="",
-        status_message="nrv1:m",
-        artifacts=("nrv1:a", "nrv1:b"),
-        history=("nrv1:h",),
-        status_at=1_700_000_000,
-    )
-    return replace(completed, **changes)
+from tests.typo3.a2a_results import DECISIONS, broken_seal, decision_name, offered, result, seal, task
 
 
 @pytest.mark.parametrize("case", DECISIONS, ids=decision_name)

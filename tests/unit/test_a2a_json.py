@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from a2a.types import a2a_pb2
 from a2a.utils.errors import JSON_RPC_ERROR_CODE_MAP, TaskNotFoundError, UnsupportedOperationError
-from a2a.utils.proto_utils import validate_proto_required_fields
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from airflow_provider_nrllm.a2a import rules as a2a
@@ -22,15 +21,7 @@ from airflow_provider_nrllm.a2a.wire import (
     task_json,
     timestamp,
 )
-from tests.typo3.a2a_results import artifact, message, seal, unseal
-from tests.unit.test_a2a import task
-
-
-def parsed(shown: dict[str, Any], kind: Any) -> Any:
-    """Return the message of a JSON that A2A 1.0 knows every field of, with all that is required."""
-    read = ParseDict(json.loads(json.dumps(shown)), kind(), ignore_unknown_fields=False)
-    validate_proto_required_fields(read)
-    return read
+from tests.typo3.a2a_results import artifact, message, parsed, seal, task, unseal
 
 
 def sealed_task(**changes: Any) -> a2a.Task:
