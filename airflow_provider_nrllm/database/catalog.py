@@ -209,7 +209,7 @@ def _sees_all_tables(connection: Connection) -> bool:
         )
         for privileges in held
     ]
-    return connection.execute(union_all(*queries)).first() is not None
+    return bool(connection.execute(union_all(*queries)).fetchall())
 
 
 def _refused_among(connection: Connection, columns: Mapping[str, Iterable[str]]) -> set[str]:

@@ -70,7 +70,7 @@ def lacking_grants(connection: Connection, needed: Sequence[Privilege], locked: 
             if on_postgresql:
                 grants.append(f"GRANT UPDATE (uid) ON {each.name}")
             else:
-                database = connection.execute(select(func.database())).scalar()
+                database = connection.execute(select(func.database())).scalar_one()
                 grants.append(f"GRANT LOCK TABLES ON {database}.*")
     return grants
 

@@ -44,6 +44,8 @@ def prepare_connection(connection: Any, package: str, seconds: float | None) -> 
     if package in ("MySQLdb", "mysql"):
         if package == "mysql":
             connection.set_charset_collation("utf8mb4")
+            # Rows of a result that nobody asked for must not stop the next statement.
+            connection.can_consume_results = True
         elif connection.character_set_name() != "utf8mb4":
             connection.set_character_set("utf8mb4")
         cursor = connection.cursor()

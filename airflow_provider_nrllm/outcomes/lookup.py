@@ -39,7 +39,7 @@ def _has_index(connection: Connection, table_name: str, index_name: str) -> bool
         indexes.c.table_name == table_name,
         indexes.c.index_name == index_name,
     )
-    return connection.execute(query).first() is not None
+    return bool(connection.execute(query).fetchall())
 
 
 def outcome_lookup(connection: Connection) -> Lookup:

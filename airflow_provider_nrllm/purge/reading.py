@@ -129,7 +129,7 @@ class PurgeReader:
         history alone was trimmed is not seen.
         """
         with self.database.snapshot() as connection:
-            stamp = connection.execute(select(history.c.tstamp).order_by(history.c.uid).limit(1)).scalar()
+            stamp = connection.execute(select(history.c.tstamp).order_by(history.c.uid).limit(1)).scalar_one_or_none()
         return None if stamp is None else int(stamp)
 
 

@@ -20,7 +20,7 @@ from airflow_provider_nrllm.readout.statements import VALUES, ReadoutStatements
 
 def read_first_time(connection: Connection, statements: ReadoutStatements) -> int:
     """Return when the first outcome was that counts; the end of the range where there is none."""
-    found = connection.execute(statements.first_time()).scalar()
+    found = connection.execute(statements.first_time()).scalar_one_or_none()
     return statements.end if found is None else int(found)
 
 

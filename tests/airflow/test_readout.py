@@ -14,7 +14,7 @@ import pytest
 from airflow import __version__ as airflow_version
 from airflow.providers.common.compat.sdk import ObjectStoragePath
 
-from airflow_provider_nrllm.exceptions import NrLlmExtraError, NrLlmPartitionError
+from airflow_provider_nrllm.exceptions import NrLlmExtraError, NrLlmSettingError
 from airflow_provider_nrllm.operators.audit import NrLlmEditedAuditOperator
 from airflow_provider_nrllm.operators.readout import NrLlmOutcomeReadoutOperator
 from tests.airflow.conftest import run_dag
@@ -199,7 +199,7 @@ def test_what_cannot_be_is_refused_when_the_dag_is_parsed(sqlite_site, arguments
 def test_a_rendered_range_that_cannot_be_is_not_retried(sqlite_site):
     task = operator(sqlite_site, interval_start="{{ a }}", interval_end="{{ b }}")
     task.interval_start, task.interval_end = "2026-03-02", "2026-03-01"
-    with pytest.raises(NrLlmPartitionError, match="expected an end after the start"):
+    with pytest.raises(NrLlmSettingError, match="expected an end after the start"):
         task.execute({})
 
 
