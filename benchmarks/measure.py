@@ -17,7 +17,8 @@ from typing import Any
 
 from sqlalchemy import delete, select, text
 
-from airflow_provider_nrllm.outcomes.evidence import OWN_ROW_AGE, target_of
+from airflow_provider_nrllm.outcomes.evidence import OWN_ROW_AGE
+from airflow_provider_nrllm.outcomes.payloads import target_of
 from airflow_provider_nrllm.outcomes.rules import ENDED
 from benchmarks.plans import recorded, scanned
 from benchmarks.servers import ENGINES, KeptSite

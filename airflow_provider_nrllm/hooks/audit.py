@@ -8,7 +8,6 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
-from airflow_provider_nrllm.database.catalog import collations_of
 from airflow_provider_nrllm.database.hook import SiteHook
 from airflow_provider_nrllm.database.requirements import Requirements
 from airflow_provider_nrllm.database.tables import tables_of_a_derivation
@@ -20,8 +19,7 @@ from airflow_provider_nrllm.outcomes.reading import EvidenceReader, runs_with_wr
 from airflow_provider_nrllm.outcomes.rules import ObservedOutcome
 from airflow_provider_nrllm.readout.counts import EditedRuns, RangeOf
 from airflow_provider_nrllm.readout.groups import Dimension, GroupKey
-from airflow_provider_nrllm.readout.reading import read_answered
-from airflow_provider_nrllm.readout.statements import ID_COLUMNS, ReadoutStatements
+from airflow_provider_nrllm.readout.reading import read_answered, statements_of
 
 
 class NrLlmEditedAuditHook(SiteHook):
@@ -115,16 +113,7 @@ class NrLlmEditedAuditHook(SiteHook):
         reader = EvidenceReader(window, self.machine_users)
         last: int | None = 0
         with self.database.snapshot() as connection:
-            readout = ReadoutStatements(
-                connection.dialect.name,
-                start,
-                end,
-                range_of,
-                tuple(grouping),
-                collations_of(connection, *ID_COLUMNS),
-                dict(where or {}),
-                window,
-            )
+            readout = statements_of(connection, start, end, range_of, grouping, where, window)
         while last is not None:
             with self.database.snapshot() as connection:
                 edited, last = read_answered(connection, readout, last, page_size, [ObservedOutcome.EDITED])

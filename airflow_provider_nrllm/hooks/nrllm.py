@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -114,8 +114,8 @@ class NrLlmHook(SiteHook):
                         for runs in runs_with_writes(connection, {uuid for _, _, uuid in rows})
                         if (at := runs.settled_at(window)) is not None and first <= at < end and last_key(runs) in keys
                     ]
-                    page = self._page(connection, reader, settled, our_fields)
-                yield replace(page, reached=rows[-1][0] + lag)
+                    page = self._page(connection, reader, settled, our_fields, rows[-1][0] + lag)
+                yield page
 
         with self.database.snapshot() as connection:
             self.database.require_row_locks(connection)
@@ -136,6 +136,7 @@ class NrLlmHook(SiteHook):
         reader: EvidenceReader,
         settled: Sequence[tuple[RunsOfUuid, int]],
         our_fields: IgnoredFields | None,
+        reached: int,
     ) -> Page:
         """Return the page of some settled runs."""
         seen = reader.aftermaths(connection, (write for runs, _ in settled for write in runs.writes))
@@ -151,7 +152,7 @@ class NrLlmHook(SiteHook):
         if our_fields is not None:
             changes = read_field_changes(connection, filter(None, seen.values()), our_fields)
             edit = edit_of_our_fields(changes, our_fields)
-        return Page(tuple(found), 0, edit, reader.present_tables, tuple(refused))
+        return Page(tuple(found), reached, edit, reader.present_tables, tuple(refused))
 
     def _warn_of_unknown_users(self, connection: Connection) -> None:
         query = statements.machine_users_found(connection.dialect.name, self.machine_users)

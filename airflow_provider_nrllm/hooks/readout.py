@@ -5,17 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy.engine import Connection
-
-from airflow_provider_nrllm.database.catalog import collations_of
 from airflow_provider_nrllm.database.hook import SiteHook
 from airflow_provider_nrllm.database.requirements import Requirements
 from airflow_provider_nrllm.outcomes.partitions import DAY
 from airflow_provider_nrllm.readout.counts import Group, RangeOf, Readout, in_order, pooled, together
 from airflow_provider_nrllm.readout.groups import Dimension
 from airflow_provider_nrllm.readout.periods import PeriodWidth
-from airflow_provider_nrllm.readout.reading import read_coverage, read_first_time, read_periods
-from airflow_provider_nrllm.readout.statements import ID_COLUMNS, ReadoutStatements
+from airflow_provider_nrllm.readout.reading import read_coverage, read_first_time, read_periods, statements_of
 from airflow_provider_nrllm.readout.telemetry import READOUT_TABLES
 
 
@@ -59,7 +55,7 @@ class NrLlmReadoutHook(SiteHook):
         :param now: the moment of asking, by which runs without an outcome are overdue; without it, the clock's
         """
         with self.database.snapshot() as connection:
-            statements = _statements(connection, start, end, range_of, grouping, where, window)
+            statements = statements_of(connection, start, end, range_of, grouping, where, window)
             first = start if start is not None else read_first_time(connection, statements)
             width = PeriodWidth.of_range(first, end)
             periods = read_periods(connection, statements, width)
@@ -80,24 +76,3 @@ class NrLlmReadoutHook(SiteHook):
             where=dict(where or {}),
             coverage=coverage,
         )
-
-
-def _statements(
-    connection: Connection,
-    start: int | None,
-    end: int,
-    range_of: RangeOf,
-    grouping: Sequence[Dimension],
-    where: Mapping[Dimension, Sequence[str]] | None,
-    window: int,
-) -> ReadoutStatements:
-    return ReadoutStatements(
-        connection.dialect.name,
-        start,
-        end,
-        range_of,
-        tuple(grouping),
-        collations_of(connection, *ID_COLUMNS),
-        dict(where or {}),
-        window,
-    )

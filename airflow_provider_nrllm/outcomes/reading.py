@@ -21,9 +21,10 @@ from airflow_provider_nrllm.outcomes.evidence import (
     Write,
     record_of,
     relevant_span,
-    target_of,
 )
+from airflow_provider_nrllm.outcomes.lookup import Lookup
 from airflow_provider_nrllm.outcomes.pages import RunsOfUuid
+from airflow_provider_nrllm.outcomes.payloads import target_of
 from airflow_provider_nrllm.outcomes.rules import Aftermath, Run, aftermath
 from airflow_provider_nrllm.outcomes.spans import Span, lacking, merged
 
@@ -46,6 +47,45 @@ def runs_with_writes(connection: Connection, uuids: Collection[str]) -> list[Run
         for run_uid, at, uid, payload in connection.execute(statements.writes_of(connection.dialect.name, some)):
             writes[uuid_of[run_uid]].append(Write(at, uid, run_uid, target_of(payload)))
     return [RunsOfUuid(uuid, tuple(same), tuple(writes[uuid])) for uuid, same in runs.items()]
+
+
+def read_times(
+    connection: Connection, spans: Sequence[Span], unanswered_by: Lookup | None = None
+) -> dict[Target, list[int]]:
+    """
+    Return when each record was written in the spans, in order, by one statement.
+
+    :param unanswered_by: how outcomes are to be found; only by runs that have none yet
+    """
+    times: dict[Target, list[int]] = {}
+    query = statements.writes_in(connection.dialect.name, spans, unanswered_by)
+    for at, payload in connection.execute(query).fetchall():
+        target = target_of(payload)
+        if target is not None:
+            insort(times.setdefault(target, []), at)
+    return times
+
+
+def read_histories(
+    connection: Connection, targets: Iterable[Target], near: Span | None, machine_users: Sequence[str]
+) -> dict[Target, list[HistoryRow]]:
+    """
+    Return the history of the records that have one.
+
+    :param near: of the rows that end, publish or draft nothing only those in this span; None: all
+    :param machine_users: the names of TYPO3 users whose rows are a machine's
+    """
+    # Most of what a derivation reads. A Target for each row would take as long as all else with it; as a
+    # key it is the same as its tuple. Fetched many at a time, rows take half as long as one by one.
+    rows: dict[tuple[str, int], list[HistoryRow]] = {}
+    wanted = list(targets)
+    for some in slices(wanted):
+        query = statements.history_of(connection.dialect.name, some, near, machine_users)
+        for fetched in connection.execute(query).partitions(1000):
+            for table, uid, *row in fetched:
+                rows.setdefault((table, uid), []).append(HistoryRow(*row))
+    # The collations of MySQL and MariaDB also find a name that differs in case.
+    return {target: rows[target] for target in wanted if target in rows}
 
 
 class MachineWrites:
@@ -73,11 +113,11 @@ class MachineWrites:
         self._known = merged([*self._known, *lack])
         if not lack:
             return
-        for at, _, payload in connection.execute(statements.writes_in(connection.dialect.name, lack)).fetchall():
-            target = target_of(payload)
-            if target is not None:
-                insort(self._times.setdefault(target, []), at)
-                self._size += 1
+        for target, times in read_times(connection, lack).items():
+            known = self._times.setdefault(target, [])
+            known += times
+            known.sort()
+            self._size += len(times)
 
     def of(self, target: Target) -> list[int]:
         """Return when a record was written, in order; there may be more times than matter."""
@@ -156,15 +196,7 @@ class EvidenceReader:
     def _with_history(
         self, connection: Connection, states: Mapping[Target, Record], near: Span | None = None
     ) -> dict[Target | None, Evidence]:
-        # Most of what a derivation reads. A Target for each row would take as long as all else with it; as a
-        # key it is the same as its tuple. Fetched many at a time, rows take half as long as one by one.
-        rows: dict[tuple[str, int], list[HistoryRow]] = {}
-        for targets in slices(states):
-            query = statements.history_of(connection.dialect.name, targets, near, self.machine_users)
-            for some in connection.execute(query).partitions(1000):
-                for table, uid, *row in some:
-                    rows.setdefault((table, uid), []).append(HistoryRow(*row))
-        # The collations of MySQL and MariaDB also find a name that differs in case.
+        rows = read_histories(connection, states, near, self.machine_users)
         return {
             target: Evidence(rows.get(target, ()), self._machine_writes.of(target), state)
             for target, state in states.items()

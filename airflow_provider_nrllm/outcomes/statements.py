@@ -161,25 +161,21 @@ def writes_of(dialect: str, runs: Iterable[int]) -> Select[Any]:
     )
 
 
-def writes_in(dialect: str, spans: Sequence[Span]) -> Select[Any]:
-    """All writes of any run in the spans."""
-    return select(event.c.crdate, event.c.uid, event.c.payload).where(
-        is_write(dialect),
-        any_of([event.c.crdate.between(first, last) for first, last in spans], event.c.uid),
+def writes_in(dialect: str, spans: Sequence[Span], unanswered_by: Lookup | None = None) -> Select[Any]:
+    """
+    All writes of any run in the spans: a row of ``at, payload`` for each.
+
+    :param unanswered_by: how outcomes are to be found; only the writes of runs that have none yet
+    """
+    query = select(event.c.crdate, event.c.payload).where(
+        is_write(dialect), any_of([event.c.crdate.between(first, last) for first, last in spans], event.c.uid)
     )
-
-
-def unanswered_writes_in(dialect: str, spans: Sequence[Span], lookup: Lookup) -> Select[Any]:
-    """All writes in the spans by runs that have no outcome yet: a row of ``at, run, payload`` for each."""
+    if unanswered_by is None:
+        return query
     return (
-        select(zero_if_null(dialect, event.c.crdate), event.c.run, event.c.payload)
-        .prefix_with("STRAIGHT_JOIN", dialect="mysql")
+        query.prefix_with("STRAIGHT_JOIN", dialect="mysql")
         .select_from(event.join(run, run.c.uid == event.c.run))
-        .where(
-            is_write(dialect),
-            any_of([event.c.crdate.between(first, last) for first, last in spans], event.c.uid),
-            unanswered(dialect, lookup),
-        )
+        .where(unanswered(dialect, unanswered_by))
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,10 +15,10 @@ from airflow_provider_nrllm.database.conditions import value_among
 from airflow_provider_nrllm.database.site import SiteDatabase
 from airflow_provider_nrllm.database.tables import event, history, run
 from airflow_provider_nrllm.outcomes import statements
-from airflow_provider_nrllm.outcomes.evidence import LIVE, OWN_ROW_AGE, Evidence, HistoryRow, Target, Write, target_of
+from airflow_provider_nrllm.outcomes.evidence import LIVE, OWN_ROW_AGE, Evidence, Target, Write
 from airflow_provider_nrllm.outcomes.lookup import Lookup, outcome_lookup
 from airflow_provider_nrllm.outcomes.pages import RunsOfUuid
-from airflow_provider_nrllm.outcomes.reading import runs_with_writes
+from airflow_provider_nrllm.outcomes.reading import read_histories, read_times, runs_with_writes
 from airflow_provider_nrllm.outcomes.rules import ENDED
 from airflow_provider_nrllm.outcomes.spans import merged
 from airflow_provider_nrllm.outcomes.statements import PageKey
@@ -51,57 +52,51 @@ class PurgeReader:
         :param window: how long a record is watched after a write, in seconds
         :param now: the moment of asking
         """
-        risk = at_risk(self._settled(made_before, window), now)
-        return replace(risk, needed=sum(self._needed(made_before, window)))
-
-    def _settled(self, made_before: int, window: int) -> Iterator[int | None]:
-        """Yield when each of the runs without an outcome settles; runs that share a uuid are one."""
-        for _, runs in self._pages(made_before, answered=False):
-            yield from (each.settled_at(window) for each in runs)
-
-    def _needed(self, made_before: int, window: int) -> Iterator[int]:
-        """Yield, page by page, how many of the runs with an outcome others need to be answered."""
         with self.database.snapshot() as connection:
             lookup = outcome_lookup(connection)
-        for connection, runs in self._pages(made_before, answered=True):
+        risk = at_risk(self._settled(made_before, window, lookup), now)
+        return replace(risk, needed=sum(self._needed(made_before, window, lookup)))
+
+    def _settled(self, made_before: int, window: int, lookup: Lookup) -> Iterator[int | None]:
+        """Yield when each of the runs without an outcome settles; runs that share a uuid are one."""
+        for _, runs in self._pages(made_before, lookup, answered=False):
+            yield from (each.settled_at(window) for each in runs)
+
+    def _needed(self, made_before: int, window: int, lookup: Lookup) -> Iterator[int]:
+        """Yield, page by page, how many of the runs with an outcome others need to be answered."""
+        for connection, runs in self._pages(made_before, lookup, answered=True):
             written = [(each.uuid, write) for each in runs for write in each.writes if write.target]
             if not written:
                 continue
             # The writes to whose windows these belong.
             spans = merged((write.at - window, write.at + OWN_ROW_AGE) for _, write in written)
-            query = statements.unanswered_writes_in(connection.dialect.name, spans, lookup)
-            others: dict[Target | None, list[int]] = {}
-            for at, _, payload in connection.execute(query):
-                others.setdefault(target_of(payload), []).append(at)
+            others = read_times(connection, spans, lookup)
             watched = [
                 (uuid, write)
                 for uuid, write in written
-                if any(write.at - window <= at <= write.at + OWN_ROW_AGE for at in others.get(write.target, ()))
+                if write.target and any_between(others.get(write.target, ()), write.at - window, write.at + OWN_ROW_AGE)
             ]
             yield len(self._with_own_rows(connection, watched, window))
 
     def _with_own_rows(self, connection: Connection, writes: Sequence[tuple[str, Write]], window: int) -> set[str]:
         """Return the uuids of the writes that made rows which would count as a person's without their events."""
-        if not writes:
-            return set()
-        targets = {write.target for _, write in writes if write.target}
-        rows: dict[Target, list[HistoryRow]] = {}
-        query = statements.history_of(connection.dialect.name, targets, None, self.machine_users)
-        for table, uid, *row in connection.execute(query):
-            rows.setdefault(Target(table, uid), []).append(HistoryRow(*row))
-        found = set()
-        for uuid, write in writes:
-            times = sorted(other.at for _, other in writes if other.target == write.target)
-            own = Evidence(rows.get(write.target, ()) if write.target else (), times, LIVE).own_rows(write.at, window)
-            if any(row.by_editor for row in own):
-                found.add(uuid)
-        return found
+        times: dict[Target, list[int]] = {}
+        for _, write in writes:
+            if write.target:
+                insort(times.setdefault(write.target, []), write.at)
+        rows = read_histories(connection, times, None, self.machine_users)
+        evidence = {target: Evidence(rows.get(target, ()), of_target, LIVE) for target, of_target in times.items()}
+        return {
+            uuid
+            for uuid, write in writes
+            if write.target and any(row.by_editor for row in evidence[write.target].own_rows(write.at, window))
+        }
 
-    def _pages(self, made_before: int, *, answered: bool) -> Iterator[tuple[Connection, list[RunsOfUuid]]]:
+    def _pages(
+        self, made_before: int, lookup: Lookup, *, answered: bool
+    ) -> Iterator[tuple[Connection, list[RunsOfUuid]]]:
         """Yield the runs that the purge would delete, in pages, each in the snapshot that is yielded with it."""
         key: PageKey | None = (0, 0)
-        with self.database.snapshot() as connection:
-            lookup = outcome_lookup(connection)
         while key is not None:
             with self.database.snapshot() as connection:
                 query = deletable(
@@ -174,3 +169,9 @@ def last_deletable(runs: RunsOfUuid, made_before: int) -> int | None:
         if run.uid in wrote and run.status in ENDED and run.created_at is not None and run.created_at < made_before
     )
     return max(deletable_runs, default=(0, None))[1]
+
+
+def any_between(times: Sequence[int], first: int, last: int) -> bool:
+    """Whether one of the times, which are in order, is from ``first`` to ``last``, both included."""
+    position = bisect_left(times, first)
+    return position < len(times) and times[position] <= last

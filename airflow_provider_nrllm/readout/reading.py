@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
 from sqlalchemy.engine import Connection
 
+from airflow_provider_nrllm.database.catalog import collations_of
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
-from airflow_provider_nrllm.readout.counts import Explicit, Observed, Period, Usage
+from airflow_provider_nrllm.readout.counts import Explicit, Observed, Period, RangeOf, Usage
 from airflow_provider_nrllm.readout.coverage import ANSWERED_WITHIN, Coverage
 from airflow_provider_nrllm.readout.groups import Dimension, GroupKey, Kind, Label
 from airflow_provider_nrllm.readout.labelling import USAGE
 from airflow_provider_nrllm.readout.periods import PeriodWidth
-from airflow_provider_nrllm.readout.statements import VALUES, ReadoutStatements
+from airflow_provider_nrllm.readout.statements import ID_COLUMNS, VALUES, ReadoutStatements
+
+
+def statements_of(
+    connection: Connection,
+    start: int | None,
+    end: int,
+    range_of: RangeOf,
+    grouping: Sequence[Dimension],
+    where: Mapping[Dimension, Sequence[str]] | None,
+    window: int,
+) -> ReadoutStatements:
+    """Return the statements of a readout or an audit; the parameters are those of the hooks."""
+    return ReadoutStatements(
+        connection.dialect.name,
+        start,
+        end,
+        range_of,
+        tuple(grouping),
+        collations_of(connection, *ID_COLUMNS),
+        dict(where or {}),
+        window,
+    )
 
 
 def read_first_time(connection: Connection, statements: ReadoutStatements) -> int:

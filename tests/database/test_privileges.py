@@ -14,7 +14,7 @@ from airflow_provider_nrllm.exceptions import NrLlmPrivilegeError
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
 from airflow_provider_nrllm.operators.purge import NrLlmPurgeGuardOperator
-from airflow_provider_nrllm.outcomes.evidence import target_of
+from airflow_provider_nrllm.outcomes.payloads import target_of
 from tests.typo3.grants import PAGE, TYPO3, USER, documented_grants, run_as_admin
 from tests.typo3.loader import load_typo3
 from tests.typo3.tables import event, outcome_rows, run

@@ -14,8 +14,8 @@ from airflow_provider_nrllm.outcomes.evidence import (
     Target,
     Write,
     record_of,
-    target_of,
 )
+from airflow_provider_nrllm.outcomes.payloads import target_of
 from airflow_provider_nrllm.outcomes.rules import (
     PROMPTLY,
     ObservedOutcome,
