@@ -107,8 +107,6 @@ class ReadoutStatements:
             select(literal(1)).where(
                 self._same(outcome.c.correlation_id, run.c.uuid),
                 self._valued(outcome, OBSERVED),
-                # MariaDB keeps answers to a subquery by the uuid, in a collation that knows no case.
-                run.c.uid > 0,
             )
         )
         runs = (
@@ -189,8 +187,7 @@ class ReadoutStatements:
         """
         ended = (
             select(func.max(run.c.finished_at) + self.window)
-            # MariaDB keeps answers to a subquery by the id, in a collation that knows no case.
-            .where(self._same(run.c.uuid, outcome.c.correlation_id), run.c.finished_at > 0, outcome.c.uid > 0)
+            .where(self._same(run.c.uuid, outcome.c.correlation_id), run.c.finished_at > 0)
             .correlate(outcome)
             .scalar_subquery()
         )
