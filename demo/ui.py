@@ -18,7 +18,8 @@ _DAGS = ("nrllm_observed_outcomes", "nrllm_readout")
 
 def main() -> None:
     """Show the site until somebody presses Ctrl-C, and end all that was started."""
-    for each in (signal.SIGTERM, signal.SIGHUP):
+    # SIGINT too: a shell that starts a program in the background lets it ignore that one.
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.default_int_handler)
     print("Building the site, and starting Airflow on it, for about a minute ...", flush=True)
     password = secrets.token_urlsafe(9)

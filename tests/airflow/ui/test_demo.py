@@ -87,5 +87,5 @@ def test_the_demo_shows_its_readout_and_ends_all_it_started_on_ctrl_c(browser, t
         assert processes_that_name(str(home)) != []
     finally:
         demo.send_signal(signal.SIGINT)
-        demo.wait(180)
+        demo.wait(60)
     assert [] == processes_that_name(str(home))
