@@ -35,7 +35,8 @@ sys.meta_path.insert(0, Without)
 import airflow_provider_nrllm
 
 for module in pkgutil.walk_packages(airflow_provider_nrllm.__path__, "airflow_provider_nrllm."):
-    if module.name != "airflow_provider_nrllm.lineage":
+    # The page is the api-server's, and needs an Airflow that has one.
+    if module.name not in ("airflow_provider_nrllm.lineage", "airflow_provider_nrllm.ui.app"):
         __import__(module.name)
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
 
