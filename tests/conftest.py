@@ -6,14 +6,11 @@ The servers start when the first test asks for them. One that is not installed i
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
@@ -29,11 +26,11 @@ os.environ.update(
     AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS="False",
 )
 
-from sqlalchemy import create_engine, text  # noqa: E402
-from sqlalchemy.engine import Engine  # noqa: E402
+from sqlalchemy import create_engine  # noqa: E402
 from sqlalchemy.pool import NullPool  # noqa: E402
 
 from tests.typo3.servers import MariaDB, Postgres, Server, ServerError  # noqa: E402
+from tests.typo3.sites import Site  # noqa: E402
 from tests.typo3.tables import create_tables, empty_tables  # noqa: E402
 
 
@@ -48,55 +45,6 @@ def airflow_db() -> None:
     from airflow.utils.db import initdb
 
     initdb()
-
-
-@dataclass(frozen=True)
-class Site:
-    """
-    The database of a TYPO3 site, all of whose tables are empty when a test begins.
-
-    :ivar name: ``sqlite``, ``mariadb`` or ``postgres``
-    :ivar engine: an engine of a user who may do anything
-    :ivar connection: the fields of the Airflow connection
-    :ivar conn_id: its id, defined as long as the test runs
-    """
-
-    name: str
-    engine: Engine
-    connection: dict[str, Any]
-    server: Server | None
-    monkeypatch: pytest.MonkeyPatch
-
-    @property
-    def conn_id(self) -> str:
-        return f"site_{self.name}"
-
-    def define_connection(self, conn_id: str | None = None, **changes: Any) -> str:
-        """
-        Define an Airflow connection to the site until the test ends, and return its id.
-
-        :param conn_id: another id than the site's usual one
-        :param changes: fields that are to differ from :attr:`connection`, such as ``login`` or ``extra``
-        """
-        conn_id = conn_id or self.conn_id
-        self.monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", json.dumps({**self.connection, **changes}))
-        return conn_id
-
-    def make_nullable(self, table: str, column: str, type_: str) -> None:
-        """Let a column hold NULL, which TYPO3's own schema does not."""
-        statements = {
-            # SQLite changes no column; another one takes its place.
-            "sqlite": [
-                f"ALTER TABLE {table} RENAME COLUMN {column} TO old_{column}",
-                f"ALTER TABLE {table} ADD COLUMN {column} {type_}",
-                f"UPDATE {table} SET {column} = old_{column}",
-            ],
-            "mariadb": [f"ALTER TABLE {table} MODIFY {column} {type_} NULL"],
-            "postgres": [f"ALTER TABLE {table} ALTER COLUMN {column} DROP NOT NULL"],
-        }
-        with self.engine.begin() as connection:
-            for statement in statements[self.name]:
-                connection.execute(text(statement))
 
 
 def _running(server: type[Server]) -> Iterator[Server]:
@@ -155,6 +103,12 @@ def make_site(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 def site(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Site:
     """An empty site; the test runs once on each engine."""
     return _site(request.param, request, monkeypatch)
+
+
+@pytest.fixture
+def sqlite_site(make_site: Callable[[str], Site]) -> Site:
+    """An empty site on SQLite alone, for what does not depend on the engine."""
+    return make_site("sqlite")
 
 
 @pytest.fixture(params=["mariadb", "postgres"])

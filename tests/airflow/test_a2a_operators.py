@@ -20,11 +20,11 @@ from airflow_provider_nrllm.operators.a2a import (
     NrLlmProjectA2AEventsOperator,
     NrLlmPurgeA2AOperator,
 )
-from tests.airflow.conftest import run_dag
-from tests.conftest import Site
 from tests.database.a2a_sites import a2a_site, hook_of
 from tests.typo3.a2a_results import logged, result, seal
 from tests.typo3.a2a_tables import add_task, event, metadata, rows_of, run, task
+from tests.typo3.dags import run_dag
+from tests.typo3.sites import Site
 
 __all__ = ["a2a_site"]
 

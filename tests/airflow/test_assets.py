@@ -13,7 +13,7 @@ from airflow_provider_nrllm.get_provider_info import get_provider_info
 def test_the_asset_is_named_after_the_connection_without_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert observed_outcomes_asset("site-a.Live_1").uri == "nrllm://site-a.Live_1/observed-outcomes"
+        assert "nrllm://site-a.Live_1/observed-outcomes" == observed_outcomes_asset("site-a.Live_1").uri
 
 
 @pytest.mark.parametrize(

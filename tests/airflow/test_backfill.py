@@ -81,7 +81,7 @@ def test_ten_days_by_several_runs_at_once_give_the_rows_of_one_run_over_the_whol
         interval_end=TEN_DAYS[-1] + timedelta(1),
     ).execute({})
     assert outcome_rows(busy_site) == by_backfill
-    assert len(by_backfill) == 80
+    assert 80 == len(by_backfill)
 
 
 # Airflow backfills partitions since 3.3. On an older one there is nothing to ask; that the example then defines
@@ -102,7 +102,7 @@ if Version("3.3") <= AIRFLOW:
             )
         }
         assert sorted(events) == keys
-        assert {extra["runs_answered"] for extra in events.values()} == {8}
+        assert {8} == {extra["runs_answered"] for extra in events.values()}
 
         real_airflow.follow_schedules("nrllm_after_each_partition")
         real_airflow.wait(lambda: real_airflow.states("nrllm_after_each_partition").count("success") == 4)

@@ -50,7 +50,7 @@ def test_a_second_derivation_adds_nothing(site):
     load_typo3(site.engine, TYPO3)
     derive(site, now=TYPO3["now"], window=TYPO3["window_days"], end=TYPO3["now"])
     again = derive(site, now=TYPO3["now"] + 1, window=TYPO3["window_days"], end=TYPO3["now"])
-    assert again["runs_answered"] == 0
+    assert 0 == again["runs_answered"]
     assert outcome_rows(site.engine) == sorted(TYPO3["expect"].items())
 
 

@@ -30,12 +30,12 @@ def purge(command, *, category="privacy", days=30, **arguments):
 @pytest.mark.parametrize("category", ["privacy", "telemetry", "session", "governance"])
 def test_a_purge_gets_its_days(typo3, category):
     purge(typo3.command, category=category, days=timedelta(days=90))
-    assert typo3.calls == [["--ansi", f"nrllm:{category}:purge", "--days=90"]]
+    assert [["--ansi", f"nrllm:{category}:purge", "--days=90"]] == typo3.calls
 
 
 def test_a_list_is_taken_word_by_word(typo3):
     purge([typo3.program, "a b", "$HOME", "; exit 9"])
-    assert typo3.calls == [["a b", "$HOME", "; exit 9", "nrllm:privacy:purge", "--days=30"]]
+    assert [["a b", "$HOME", "; exit 9", "nrllm:privacy:purge", "--days=30"]] == typo3.calls
 
 
 @pytest.mark.parametrize("attack", ["; touch {}", "&& touch {}", "$(touch {})", "`touch {}`", "| touch {}", "> {}"])
@@ -43,26 +43,26 @@ def test_nothing_in_a_command_is_taken_for_shell_syntax(typo3, tmp_path, attack)
     touched = tmp_path / "touched"
     purge(f"{typo3.command} {attack.format(touched)}")
     assert not touched.exists()
-    assert len(typo3.calls) == 1
+    assert 1 == len(typo3.calls)
 
 
 def test_a_program_may_stand_in_front(typo3):
     # As ssh, docker exec and kubectl exec do, env takes the command as the words after its own.
     purge(f"env TYPO3_CONTEXT=Production {typo3.command}")
-    assert typo3.calls == [["--ansi", "nrllm:privacy:purge", "--days=30"]]
+    assert [["--ansi", "nrllm:privacy:purge", "--days=30"]] == typo3.calls
 
 
 def test_what_a_remote_shell_gets_of_a_purge_needs_no_quotes(typo3):
     # ssh joins its words with spaces and hands them to the shell of the other side.
     purge(["sh", "-c", '"$0" $*', typo3.program])
-    assert typo3.calls == [["nrllm:privacy:purge", "--days=30"]]
+    assert [["nrllm:privacy:purge", "--days=30"]] == typo3.calls
 
 
 def test_the_command_runs_in_the_given_directory(typo3, tmp_path):
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "typo3").symlink_to(typo3.program)
     purge("./typo3", cwd=str(tmp_path / "site"))
-    assert len(typo3.calls) == 1
+    assert 1 == len(typo3.calls)
 
 
 def test_the_output_is_logged(typo3, caplog, capsys):
@@ -153,7 +153,7 @@ def test_what_airflow_resolves_later_is_checked_later():
         later = NrLlmPurgeOperator(
             task_id="later", category="privacy", days=dag.param("days"), command=["ssh", before.output]
         )
-    assert later.upstream_task_ids == {"before"}
+    assert {"before"} == later.upstream_task_ids
 
 
 def test_a_killed_task_ends_the_command_and_what_it_started(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pendulum
 import pytest
 
-from tests.airflow.conftest import run_dag
+from tests.typo3.dags import run_dag
 from tests.typo3.loader import load_case
 from tests.typo3.tables import outcome_rows
 from tests.typo3.worlds import DAY, START, accepted, many_runs, run, world
@@ -22,7 +22,7 @@ def test_a_run_of_the_example_dag_answers_the_day_it_stands_for(site, observed_o
     load_case(site.engine, world(days))
     # The interval that ends on the 10th is the one in which the first run settled.
     done = run_dag(observed_outcomes, pendulum.datetime(2026, 1, 10, tz="UTC"))
-    assert done.state == "success"
+    assert "success" == done.state
     assert outcome_rows(site.engine) == accepted(world(days[:1]))
 
 
@@ -31,7 +31,7 @@ def test_the_example_dag_run_again_adds_nothing(site, observed_outcomes):
     load_case(site.engine, case)
     for _ in range(2):
         done = run_dag(observed_outcomes, pendulum.datetime(2026, 1, 9, tz="UTC"))
-        assert done.state == "success"
+        assert "success" == done.state
     assert outcome_rows(site.engine) == accepted(case)
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
+import pkgutil
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
 from airflow.providers.common.compat.sdk import BaseHook
+
+import airflow_provider_nrllm
 
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text()
@@ -48,7 +53,7 @@ def test_the_dag_of_the_readme_is_a_dag(tmp_path, load_dag):
         code = re.sub(r"from airflow\.sdk import .*\n", BEFORE_3_2, code)
     (tmp_path / "readme.py").write_text(code)
     dag = load_dag("what_became_of_it", tmp_path / "readme.py")
-    assert [task.task_id for task in dag.tasks] == ["derive_outcomes"]
+    assert ["derive_outcomes"] == [task.task_id for task in dag.tasks]
 
 
 @pytest.mark.parametrize(
@@ -83,4 +88,30 @@ def test_a_link_out_of_what_is_published_together_is_a_whole_address(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_json_of_a_page_is_json(page):
     for block in re.findall(r"```json\n(.*?)```", page.read_text(), re.DOTALL):
-        json.loads(block)
+        assert json.loads(block)
+
+
+def classes_that_users_see():
+    """Return the operators, hooks, sensors and triggers of the package."""
+    found = {}
+    for module in pkgutil.walk_packages(airflow_provider_nrllm.__path__, "airflow_provider_nrllm."):
+        if module.name.split(".")[1] in ("hooks", "operators", "sensors", "triggers"):
+            for name, value in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+                if name.startswith("NrLlm") and value.__module__ == module.name:
+                    found[name] = value
+    return found
+
+
+SEEN = classes_that_users_see()
+
+
+@pytest.mark.parametrize("name", sorted(SEEN))
+def test_every_argument_stands_in_the_reference(name):
+    sections = [
+        section
+        for page in sorted((ROOT / "docs" / "reference").glob("*.md"))
+        for section in page.read_text().split("\n## ")
+        if name in section
+    ]
+    arguments = inspect.signature(SEEN[name].__init__).parameters.keys() - {"self", "args", "kwargs"}
+    assert set() == {argument for argument in arguments if not any(f"`{argument}`" in section for section in sections)}

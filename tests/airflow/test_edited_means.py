@@ -83,7 +83,7 @@ def test_record_content_is_looked_into_only_where_that_is_asked_for(site, means)
 
     with time_machine.travel(TYPO3["now"], tick=False):
         task.execute({})
-    assert (means == "our fields") is any("history_data" in statement for statement in sent)
+    assert ("our fields" == means) is any("history_data" in statement for statement in sent)
 
 
 @pytest.mark.parametrize(

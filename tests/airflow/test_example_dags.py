@@ -10,8 +10,8 @@ from packaging.version import Version
 from sqlalchemy import select
 
 from airflow_provider_nrllm.operators.purge import NrLlmPurgeGuardOperator, NrLlmPurgeOperator
-from tests.airflow.conftest import DAGS, make_known, run_dag, states_of
 from tests.typo3.command import StandIn
+from tests.typo3.dags import DAGS, make_known, run_dag, states_of
 from tests.typo3.runs import DAY, add_run
 from tests.typo3.tables import outcome_rows, run
 
@@ -62,8 +62,8 @@ def test_partitions_come_with_airflow_3_2_and_are_no_import_error_before(load_da
 def test_the_purges_run_after_a_derivation_that_left_nothing(site, typo3, purges_dag):
     site.define_connection("nrllm_default")
     add_run(site.engine, "old", made=END - 40 * DAY, writes=[END - 7 * DAY - 60])
-    assert set(run_purges(typo3, purges_dag(retries=0)).values()) == {"success"}
-    assert outcome_rows(site.engine) == [("old", "accepted_unchanged")]
+    assert {"success"} == set(run_purges(typo3, purges_dag(retries=0)).values())
+    assert [("old", "accepted_unchanged")] == outcome_rows(site.engine)
     assert sorted(typo3.calls) == [
         ["--ansi", f"nrllm:{category}:purge", "--days=30"]
         for category in ("governance", "privacy", "session", "telemetry")
@@ -81,18 +81,18 @@ def test_a_purge_takes_what_is_answered_and_not_what_is_watched(site, typo3, pur
     )
     add_run(site.engine, "old", made=END - 40 * DAY, writes=[END - 7 * DAY - 60])
     states = run_purges(typo3, purges_dag(retries=0))
-    assert states["purge_privacy"] == "success"
-    assert uuids(site) == []
+    assert "success" == states["purge_privacy"]
+    assert [] == uuids(site)
     # Approved late: its last write is still watched when it is old enough to be purged.
     add_run(site.engine, "late", made=END - 40 * DAY, writes=[END - 7 * DAY + 60])
     states = run_purges(typo3, purges_dag(retries=0))
-    assert {states[purge] for purge in PURGES} == {"skipped"}
-    assert uuids(site) == ["late"]
+    assert {"skipped"} == {states[purge] for purge in PURGES}
+    assert ["late"] == uuids(site)
     # The next day's derivation answers it, and the purge takes it.
     states = run_purges(typo3, purges_dag(retries=0), MOMENT + timedelta(days=1))
-    assert states["purge_privacy"] == "success"
-    assert uuids(site) == []
-    assert outcome_rows(site.engine) == [("late", "accepted_unchanged"), ("old", "accepted_unchanged")]
+    assert "success" == states["purge_privacy"]
+    assert [] == uuids(site)
+    assert [("late", "accepted_unchanged"), ("old", "accepted_unchanged")] == outcome_rows(site.engine)
 
 
 def uuids(site):
@@ -106,9 +106,9 @@ def test_a_run_at_risk_skips_the_purges(site, typo3, purges_dag):
     site.define_connection("nrllm_default")
     add_run(site.engine, "late", made=END - 40 * DAY, writes=[END - 3 * DAY])
     states = run_purges(typo3, purges_dag(retries=0))
-    assert states.pop("derive_outcomes") == "success"
-    assert set(states.values()) == {"skipped"}
-    assert typo3.calls == []
+    assert "success" == states.pop("derive_outcomes")
+    assert {"skipped"} == set(states.values())
+    assert [] == typo3.calls
 
 
 @on_sqlite
@@ -130,23 +130,23 @@ def test_skip_skips_what_comes_after_by_the_default_rule_and_nothing_else(site):
         guard >> first >> second
         always(guard.output)
     make_known(dag)
-    assert states_of(run_dag(dag, MOMENT)) == {
+    assert {
         "guard": "skipped",
         "first": "skipped",
         "second": "skipped",
         "beside": "success",
         "always": "success",
-    }
-    assert seen[0]["unanswered_runs"] == 1
+    } == states_of(run_dag(dag, MOMENT))
+    assert 1 == seen[0]["unanswered_runs"]
 
 
 @on_sqlite
 def test_a_failed_derivation_blocks_the_purges(site, typo3, purges_dag, tmp_path):
     site.define_connection("nrllm_default", host=str(tmp_path / "no_tables.sqlite"))
     states = run_purges(typo3, purges_dag(retries=0))
-    assert states.pop("derive_outcomes") == "failed"
-    assert set(states.values()) == {"upstream_failed"}
-    assert typo3.calls == []
+    assert "failed" == states.pop("derive_outcomes")
+    assert {"upstream_failed"} == set(states.values())
+    assert [] == typo3.calls
 
 
 @on_sqlite
@@ -167,9 +167,9 @@ if Version("3.2") <= AIRFLOW:
         site.define_connection("nrllm_default")
         add_run(site.engine, "old", made=END - 90 * DAY, writes=[END - 80 * DAY])
         derive, after = (load_dag(name, DAGS / "nrllm_partitioned.py") for name in PARTITIONED)
-        assert states_of(run_dag(derive, None)) == {"derive_outcomes": "success"}
-        assert states_of(run_dag(after, None)) == {"report": "success"}
-        assert outcome_rows(site.engine) == [("old", "accepted_unchanged")]
+        assert {"derive_outcomes": "success"} == states_of(run_dag(derive, None))
+        assert {"report": "success"} == states_of(run_dag(after, None))
+        assert [("old", "accepted_unchanged")] == outcome_rows(site.engine)
 
 
 @on_sqlite
@@ -182,9 +182,9 @@ def test_many_sites_are_derived_each_in_a_task_named_after_it(site, load_dag, tm
     for operator in dag.tasks:
         operator.partial_kwargs["retries"] = 0
     states, names = states_of(run_dag(dag, MOMENT)), rendered_names(dag.dag_id)
-    assert states == {"derive_outcomes[0]": "success", "derive_outcomes[1]": "failed"}
-    assert names == ["nrllm_site_a", "nrllm_site_b"]
-    assert outcome_rows(site.engine) == [("of site a", "accepted_unchanged")]
+    assert {"derive_outcomes[0]": "success", "derive_outcomes[1]": "failed"} == states
+    assert ["nrllm_site_a", "nrllm_site_b"] == names
+    assert [("of site a", "accepted_unchanged")] == outcome_rows(site.engine)
 
 
 def rendered_names(dag_id):

@@ -65,9 +65,9 @@ def test_lineage_names_the_tables_of_the_connection_and_has_the_counts(site):
     assert [(read.namespace, read.name) for read in lineage.inputs] == [(namespace, prefix + t) for t in TABLES]
     (written,) = lineage.outputs
     assert (written.namespace, written.name) == (namespace, f"{prefix}tx_nrllm_call_outcome")
-    assert written.outputFacets["outputStatistics"].rowCount == 1
+    assert 1 == written.outputFacets["outputStatistics"].rowCount
     counts = lineage.run_facets["nrllm_observedOutcomes"]
-    assert (counts.runsAnswered, counts.outcomes["accepted_unchanged"], counts.windowDays) == (1, 1, 7)
+    assert (1, 1, 7) == (counts.runsAnswered, counts.outcomes["accepted_unchanged"], counts.windowDays)
     assert str(site.connection.get("password", "no password")) not in repr(lineage)
 
 
@@ -85,8 +85,8 @@ def test_the_openlineage_provider_emits_it(site, airflow_db, tmp_path, monkeypat
     job = "nrllm_observed_outcomes.derive_outcomes"
     (event,) = (event for event in events if (event["eventType"], event["job"]["name"]) == ("COMPLETE", job))
     assert [read["name"] for read in event["inputs"]] == [f"typo3.{table}" for table in TABLES]
-    assert event["outputs"][0]["outputFacets"]["outputStatistics"]["rowCount"] == 1
-    assert event["run"]["facets"]["nrllm_observedOutcomes"]["runsAnswered"] == 1
+    assert 1 == event["outputs"][0]["outputFacets"]["outputStatistics"]["rowCount"]
+    assert 1 == event["run"]["facets"]["nrllm_observedOutcomes"]["runsAnswered"]
 
 
 @pytest.mark.parametrize("site", ["sqlite"], indirect=True)
@@ -94,6 +94,6 @@ def test_a_derivation_asks_for_nothing_of_openlineage(site):
     site.define_connection("nrllm_default")
     add_run(site.engine, "old", made=END - 90 * DAY, writes=[END - 80 * DAY])
     done = subprocess.run([sys.executable, "-c", _DERIVE_WITHOUT], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "[]"
-    assert outcome_rows(site.engine) == [("old", "accepted_unchanged")]
+    assert 0 == done.returncode, done.stderr
+    assert "[]" == done.stdout.splitlines()[-1]
+    assert [("old", "accepted_unchanged")] == outcome_rows(site.engine)

@@ -39,7 +39,7 @@ def derive(site, context=None, **arguments):
 
 def test_it_returns_plain_counts(site):
     load_case(site.engine, world([run(1), run(2, writes=[{"payload": None, "at": START}])]))
-    assert derive(site, interval_start="2026-01-08", interval_end=day(9)) == {
+    assert {
         "interval_start": "2026-01-08T00:00:00+00:00",
         "interval_end": "2026-01-09T00:00:00+00:00",
         "window_days": 7,
@@ -47,7 +47,7 @@ def test_it_returns_plain_counts(site):
         "runs_answered": 2,
         "outcomes": {"accepted_unchanged": 1, "edited": 0, "discarded": 0, "unknown": 1},
         "unreadable_writes": 1,
-    }
+    } == derive(site, interval_start="2026-01-08", interval_end=day(9))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_an_end_in_the_future_is_refused_and_not_retried(site):
     with pytest.raises(NrLlmPartitionError, match="expected an end in the past") as refused:
         derive(site, interval_start=day(8), interval_end=datetime.fromtimestamp(NOW + 2 * 3600, UTC))
     assert isinstance(refused.value, AirflowFailException)
-    assert outcome_rows(site.engine) == []
+    assert [] == outcome_rows(site.engine)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_no_content_is_in_the_log(site, logged):
     load_case(site.engine, world([run(1, writes=[{"payload": payload, "at": START}])]))
     derive(site)
     log = logged()
-    assert ("1 runs answered" in log, secret in log) == (True, False)
+    assert (True, False) == ("1 runs answered" in log, secret in log)
 
 
 def test_a_partition_that_ends_a_little_after_now_is_waited_for(site):
@@ -169,10 +169,10 @@ def test_a_partition_that_ends_some_minutes_after_now_is_retried(site):
 def test_a_partition_is_as_long_as_the_clocks_of_the_timetables_zone_say(site):
     timetable = SimpleNamespace(timezone="Europe/Berlin")
     context = {"partition_date": datetime(2025, 10, 25, 22, tzinfo=UTC), "dag": SimpleNamespace(timetable=timetable)}
-    assert derive(site, context)["interval_end"] == "2025-10-26T23:00:00+00:00"
+    assert "2025-10-26T23:00:00+00:00" == derive(site, context)["interval_end"]
 
 
 def test_ends_that_airflow_resolves_later_are_checked_later():
     with DAG(dag_id="later", params={"end": "2026-01-02"}) as dag:
         NrLlmDeriveOutcomesOperator(task_id="derive", interval_end=dag.param("end"))
-    assert dag.task_ids == ["derive"]
+    assert ["derive"] == dag.task_ids

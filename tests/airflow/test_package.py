@@ -52,7 +52,7 @@ def test_the_entry_point_gives_the_provider_info():
     (found,) = entry_points(group="apache_airflow_provider", name="provider_info").select(
         module="airflow_provider_nrllm.get_provider_info"
     )
-    assert found.load()()["package-name"] == "airflow-provider-nrllm"
+    assert "airflow-provider-nrllm" == found.load()()["package-name"]
 
 
 def test_every_module_of_hooks_and_operators_in_the_provider_info_is_there():

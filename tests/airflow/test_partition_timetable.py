@@ -86,7 +86,7 @@ def test_a_day_on_which_clocks_change_has_23_or_25_hours():
 )
 def test_a_key_without_an_offset_is_a_time_of_the_timetables_zone(key, width, expected):
     found = partition(key=key, width=width, zone="Europe/Berlin")
-    assert expected == (found.start, found.end)
+    assert (found.start, found.end) == expected
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_a_process_that_does_not_serve_the_page_imports_two_modules_for_it():
     assert ["airflow_provider_nrllm.plugin", "airflow_provider_nrllm.ui"] == [
         name
         for name in json.loads(last_line_of(IMPORTED))
-        if name != "airflow_provider_nrllm" and not name.startswith("airflow.providers.common.compat")
+        if "airflow_provider_nrllm" != name and not name.startswith("airflow.providers.common.compat")
     ]
 
 

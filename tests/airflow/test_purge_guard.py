@@ -43,47 +43,47 @@ def risk(site, **arguments):
 
 def test_an_old_run_with_a_write_and_no_outcome_is_at_risk(site):
     add_run(site.engine, "old", made=OLD, writes=[OLD + 60])
-    assert risk(site) == (1, 1, 0)
+    assert (1, 1, 0) == risk(site)
 
 
 def test_a_run_made_as_long_ago_as_the_retention_is_not_deleted_yet(site):
     add_run(site.engine, "edge", made=NOW - 30 * DAY, writes=[NOW - 30 * DAY])
-    assert risk(site) == (0, 0, 0)
+    assert (0, 0, 0) == risk(site)
 
 
 def test_the_margin_counts_what_gets_old_enough_until_the_purge(site):
     add_run(site.engine, "edge", made=NOW - 30 * DAY + 3599, writes=[NOW - 29 * DAY])
-    assert risk(site, margin=timedelta(hours=1)) == (1, 1, 0)
+    assert (1, 1, 0) == risk(site, margin=timedelta(hours=1))
 
 
 @pytest.mark.parametrize("outcome", ["accepted_unchanged", "edited", "discarded", "unknown"])
 def test_an_answered_run_is_not_at_risk(site, outcome):
     add_run(site.engine, "old", made=OLD, writes=[OLD], answered=outcome)
-    assert risk(site) == (0, 0, 0)
+    assert (0, 0, 0) == risk(site)
 
 
 @pytest.mark.parametrize("outcome", ["helpful", "of_a_later_version"])
 def test_a_rating_or_an_unknown_value_is_no_answer(site, outcome):
     add_run(site.engine, "old", made=OLD, writes=[OLD], answered=outcome)
-    assert risk(site) == (1, 1, 0)
+    assert (1, 1, 0) == risk(site)
 
 
 def test_a_run_without_a_write_or_without_a_uuid_is_never_answered_and_so_not_at_risk(site):
     add_run(site.engine, "reader", made=OLD)
     add_run(site.engine, "", made=OLD, writes=[OLD])
-    assert risk(site) == (0, 0, 0)
+    assert (0, 0, 0) == risk(site)
 
 
 def test_a_run_still_waiting_is_not_deleted_and_so_not_at_risk(site):
     add_run(site.engine, "waits", made=OLD, writes=[OLD], status="waiting_for_approval")
-    assert risk(site) == (0, 0, 0)
+    assert (0, 0, 0) == risk(site)
 
 
 def test_a_run_approved_late_has_not_settled_and_the_date_is_told(site):
     # Made on day 0, its last write on day 25; the purge comes on day 30, the window closes on day 32.
     add_run(site.engine, "late", made=OLD, writes=[OLD, OLD + 25 * DAY])
     figures = guard(site)
-    assert (figures["settled"], figures["not_settled"]) == (0, 1)
+    assert (0, 1) == (figures["settled"], figures["not_settled"])
     assert figures["settled_by"] == datetime.fromtimestamp(OLD + 32 * DAY, UTC).isoformat()
 
 
@@ -92,17 +92,17 @@ def test_with_a_retention_of_window_and_partition_a_run_of_one_moment_has_settle
     made = NOW - 8 * DAY - 1
     add_run(site.engine, "edge", made=made, writes=[made])
     figures = guard(site, retention=8)
-    assert (figures["settled"], figures["not_settled"]) == (1, 0)
+    assert (1, 0) == (figures["settled"], figures["not_settled"])
     assert any("Runs are kept 8 days" in sentence for sentence in figures["settings_to_mend"])
 
 
 def test_runs_that_share_a_uuid_are_one_and_wait_for_the_one_that_goes_on(site):
     add_run(site.engine, "twice", made=OLD, writes=[OLD])
     add_run(site.engine, "twice", made=OLD - 9, writes=[OLD])
-    assert risk(site) == (1, 1, 0)
+    assert (1, 1, 0) == risk(site)
     add_run(site.engine, "twice", made=OLD, writes=[OLD], status="running")
     figures = guard(site)
-    assert (figures["unanswered_runs"], figures["not_settled"], figures["settled_by"]) == (1, 1, None)
+    assert (1, 1, None) == (figures["unanswered_runs"], figures["not_settled"], figures["settled_by"])
 
 
 def test_a_run_without_a_date_is_not_deleted_and_hides_no_run_of_its_uuid(site_to_change):
@@ -111,7 +111,7 @@ def test_a_run_without_a_date_is_not_deleted_and_hides_no_run_of_its_uuid(site_t
     site_to_change.make_nullable("tx_nrllm_agentrun", "crdate", "INT")
     with site_to_change.engine.begin() as connection:
         connection.execute(update(run).where(run.c.crdate == 0).values(crdate=None))
-    assert risk(site_to_change) == (1, 1, 0)
+    assert (1, 1, 0) == risk(site_to_change)
 
 
 @pytest.mark.parametrize("page_size", [1, 2, 3, 100])
@@ -121,14 +121,15 @@ def test_pages_of_any_size_count_every_run_once(site, page_size):
     add_run(site.engine, "same moment 0", made=OLD, writes=[OLD])
     add_run(site.engine, "answered", made=OLD - 1, writes=[OLD], answered="edited")
     reader = PurgeReader(NrLlmHook(site.conn_id).database, page_size)
-    assert reader.at_risk(made_before=NOW, window=7 * DAY, now=NOW).settled == 5
+    assert 5 == reader.at_risk(made_before=NOW, window=7 * DAY, now=NOW).settled
 
 
 def test_what_the_guard_counts_is_what_a_purge_would_lose(site):
     add_run(site.engine, "old", made=OLD, writes=[OLD])
     add_run(site.engine, "waits", made=OLD, writes=[OLD], status="waiting_for_input")
     add_run(site.engine, "young", made=OLD + 1, writes=[OLD + 1])
-    assert guard(site)["unanswered_runs"] == purge_runs(site.engine, made_before=NOW - 30 * DAY) == 1
+    assert 1 == guard(site)["unanswered_runs"]
+    assert 1 == purge_runs(site.engine, made_before=NOW - 30 * DAY)
 
 
 def test_after_a_derivation_nothing_settled_is_at_risk(site):
@@ -136,7 +137,7 @@ def test_after_a_derivation_nothing_settled_is_at_risk(site):
     add_run(site.engine, "late", made=OLD, writes=[OLD + 25 * DAY])
     with time_machine.travel(datetime.fromtimestamp(NOW, UTC), tick=False):
         NrLlmDeriveOutcomesOperator(task_id="derive", nrllm_conn_id=site.conn_id).execute({})
-    assert risk(site) == (1, 0, 1)
+    assert (1, 0, 1) == risk(site)
 
 
 def test_history_reaches_back_to_the_row_with_the_smallest_uid(site):
@@ -164,13 +165,13 @@ def test_fail_fails_with_the_figures_and_is_not_retried(site):
 
 def test_warn_says_so_and_goes_on(site, logged):
     add_run(site.engine, "old", made=OLD, writes=[OLD])
-    assert guard(site, on_unanswered="warn")["unanswered_runs"] == 1
+    assert 1 == guard(site, on_unanswered="warn")["unanswered_runs"]
     assert "The purge goes on." in logged()
 
 
 @pytest.mark.parametrize("on_unanswered", ["skip", "fail", "warn"])
 def test_with_nothing_at_risk_the_guard_passes(site, on_unanswered):
-    assert guard(site, on_unanswered=on_unanswered)["unanswered_runs"] == 0
+    assert 0 == guard(site, on_unanswered=on_unanswered)["unanswered_runs"]
 
 
 def test_skip_leaves_its_figures_where_a_return_value_is(site):
@@ -184,7 +185,7 @@ def test_skip_leaves_its_figures_where_a_return_value_is(site):
 
     with pytest.raises(AirflowSkipException, match="1 runs with writes"):
         guard(site, on_unanswered="skip", context={"ti": TaskInstance})
-    assert pushed["return_value"]["unanswered_runs"] == 1
+    assert 1 == pushed["return_value"]["unanswered_runs"]
 
 
 @pytest.mark.parametrize(
@@ -215,7 +216,7 @@ def test_the_guard_changes_nothing(site):
     add_run(site.engine, "old", made=OLD, writes=[OLD])
     guard(site)
     with site.engine.connect() as connection:
-        assert [row.uuid for row in connection.execute(select(run.c.uuid))] == ["old"]
+        assert ["old"] == [row.uuid for row in connection.execute(select(run.c.uuid))]
 
 
 SAME_RECORD = json.dumps({"writeTargetTable": "tt_content", "writeTargetUid": 1})

@@ -17,7 +17,7 @@ from airflow.providers.common.compat.sdk import ObjectStoragePath
 from airflow_provider_nrllm.exceptions import NrLlmExtraError, NrLlmSettingError
 from airflow_provider_nrllm.operators.audit import NrLlmEditedAuditOperator
 from airflow_provider_nrllm.operators.readout import NrLlmOutcomeReadoutOperator
-from tests.airflow.conftest import run_dag
+from tests.typo3.dags import run_dag
 from tests.typo3.loader import load_typo3
 from tests.typo3.readouts import CRAB, DAY, FORMULA, LONG, MARCH, QUOTES, ROCKET, SCRIPT, calls, outcome
 
@@ -30,14 +30,6 @@ NAMES = [QUOTES, SCRIPT, ROCKET, CRAB, LONG, FORMULA, "$x^2$ &amp; _a_\n# no hea
 def operator(site, **arguments):
     defaults = {"interval_start": START, "interval_end": END}
     return NrLlmOutcomeReadoutOperator(task_id="readout", nrllm_conn_id=site.conn_id, **{**defaults, **arguments})
-
-
-@pytest.fixture
-def sqlite_site(request, monkeypatch):
-    """A site on SQLite alone: what is tested with it does not depend on the engine."""
-    from tests.conftest import _site
-
-    return _site("sqlite", request, monkeypatch)
 
 
 @pytest.fixture

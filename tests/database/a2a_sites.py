@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
-from tests.conftest import Site
 from tests.typo3.a2a_tables import create_a2a_tables, empty_a2a_tables
+from tests.typo3.sites import Site
 
 
 @pytest.fixture

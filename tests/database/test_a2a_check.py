@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, update
 
-from tests.conftest import Site
 from tests.database.a2a_sites import a2a_site, hook_of
 from tests.typo3.a2a_results import result, seal
 from tests.typo3.a2a_tables import NOW, add_events, add_task, event, row_of, rows_of, run, task
+from tests.typo3.sites import Site
 
 __all__ = ["a2a_site"]
 
@@ -165,7 +165,7 @@ def test_a_violation_names_at_most_ten_uids_and_counts_them_all(a2a_site: Site) 
     for uid in range(1, 14):
         add_task(a2a_site.engine, uid, state="completed")
     (finding,) = hook_of(a2a_site).check(lag=10**10)[0]
-    assert (13, tuple(range(1, 11))) == (finding.count, finding.uids)
+    assert (finding.count, finding.uids) == (13, tuple(range(1, 11)))
     assert "completed without a stored result: 13 of tx_nrllm_a2a_task, uid 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 ..." == str(
         finding
     )

@@ -12,7 +12,6 @@ from sqlalchemy import insert, update
 from airflow_provider_nrllm.a2a.rules import TaskNotFoundError
 from airflow_provider_nrllm.a2a.sealed import Result
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
-from tests.conftest import Site
 from tests.database.a2a_sites import a2a_site, hook_of
 from tests.typo3.a2a_results import (
     DECISIONS,
@@ -27,6 +26,7 @@ from tests.typo3.a2a_results import (
     unseal,
 )
 from tests.typo3.a2a_tables import NOW, add_task, row_of, rows_of, run, task
+from tests.typo3.sites import Site
 
 __all__ = ["a2a_site"]
 
@@ -54,7 +54,7 @@ def ended(site: Site, hook: NrLlmA2AHook, uid: int, case: dict[str, Any]) -> lis
 
     done = hook.complete(task_id, whole, seal=sealer, redacted=redaction, claimed_by="worker-1", now=NOW + 60)
     stored, run_row = row_of(site.engine, task, uid), row_of(site.engine, run, uid + 1000)
-    assert (stored["state"], stored["reason"], stored["revision"]) == (done.state, done.reason, 1 + done.changed)
+    assert (done.state, done.reason, 1 + done.changed) == (stored["state"], stored["reason"], stored["revision"])
     said = str([stored, run_row])
     return [
         run_row["status"],

@@ -16,10 +16,10 @@ from sqlalchemy.exc import DBAPIError
 
 from airflow_provider_nrllm.database.errors import may_pass
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
-from tests.conftest import Site
 from tests.database.a2a_sites import a2a_server, a2a_site, hook_of
 from tests.typo3.a2a_results import logged, result, seal
 from tests.typo3.a2a_tables import NOW, add_task, event, journal, row_of, rows_of, run, task
+from tests.typo3.sites import Site
 
 __all__ = ["a2a_server", "a2a_site"]
 
@@ -95,7 +95,7 @@ def in_processes(*targets: Callable[[], None]) -> list[int | None]:
 
 def assert_kept(site: Site, hook: NrLlmA2AHook) -> None:
     """Fail where a promise is broken, or a run is completed without its result."""
-    assert hook.check(lag=10**10, now=NOW)[0] == []
+    assert [] == hook.check(lag=10**10, now=NOW)[0]
     states = [(row["state"], row["artifacts"] is None) for row in rows_of(site.engine, task)]
     assert all(state in ("working", "failed") or not empty for state, empty in states)
 
@@ -117,7 +117,7 @@ def test_a_process_killed_between_any_two_statements_breaks_no_promise(a2a_serve
         # There were fewer statements than that: it had come to its end.
         (0, "completed"),
     )
-    assert (moment > 6) == (exit_code == 0)
+    assert (moment > 6) == (0 == exit_code)
     # Repeated, it comes to its end: the killed one holds nothing.
     hook.complete(task_id, result(), seal=seal)
     assert_kept(a2a_server, hook)

@@ -17,10 +17,10 @@ from airflow_provider_nrllm.a2a.rules import State, TaskNotFoundError
 from airflow_provider_nrllm.a2a.sealed import UnsealedValueError
 from airflow_provider_nrllm.a2a.wire import event_json, list_json, task_json
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
-from tests.conftest import Site
 from tests.database.a2a_sites import a2a_site, hook_of
 from tests.typo3.a2a_results import artifact, parsed, result, seal, unseal
 from tests.typo3.a2a_tables import NOW, add_events, add_task, event, journal, row_of, rows_of, run, task
+from tests.typo3.sites import Site
 
 __all__ = ["a2a_site"]
 

@@ -15,10 +15,10 @@ from airflow_provider_nrllm.operators.a2a import (
     NrLlmProjectA2AEventsOperator,
     NrLlmPurgeA2AOperator,
 )
-from tests.conftest import Site
 from tests.database.a2a_sites import a2a_server, hook_of
 from tests.typo3.a2a_results import result, seal
 from tests.typo3.a2a_tables import add_task, event, rows_of, run
+from tests.typo3.sites import Site
 
 __all__ = ["a2a_server"]
 

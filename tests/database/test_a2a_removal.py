@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import delete
 
 from airflow_provider_nrllm.a2a.wire import event_json, task_json
-from tests.conftest import Site
 from tests.database.a2a_sites import a2a_site, hook_of
 from tests.typo3.a2a_results import result, seal, unseal
 from tests.typo3.a2a_tables import NOW, add_events, add_task, event, journal, row_of, rows_of, run, task
+from tests.typo3.sites import Site
 
 __all__ = ["a2a_site"]
 

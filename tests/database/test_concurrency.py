@@ -112,7 +112,7 @@ def test_two_derivations_at_once_leave_one_row_a_run(server_site, bounds):
     load_case(server_site.engine, case)
     both = [start_deriving(server_site, 7, each) for each in bounds]
     go(*both)
-    assert finish(*both) == [0, 0]
+    assert [0, 0] == finish(*both)
     assert outcome_rows(server_site.engine) == accepted(case)
 
 
@@ -148,9 +148,9 @@ def test_a_derivation_that_waited_for_another_records_nothing_twice(server_site)
         wait_until_one_waits_for_a_lock(server_site)
 
     with before_statement(first, "INSERT", let_the_other_run_into_our_lock):
-        assert len(first.record_observed(page.runs, outcomes)) == 20
+        assert 20 == len(first.record_observed(page.runs, outcomes))
     late.join()
-    assert recorded == []
+    assert [] == recorded
     assert outcome_rows(server_site.engine) == accepted(case)
 
 
@@ -235,7 +235,7 @@ def test_a_lock_wait_time_out_is_passed_on_and_the_retry_finishes(server_site):
         connection.execute(text("SELECT uid FROM tx_nrllm_agentrun FOR UPDATE"))
         with pytest.raises(DBAPIError):
             derive(server_site)
-        assert outcome_rows(server_site.engine) == []
+        assert [] == outcome_rows(server_site.engine)
     derive(server_site)
     assert outcome_rows(server_site.engine) == accepted(case)
 

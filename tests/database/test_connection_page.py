@@ -17,10 +17,10 @@ from sqlalchemy import text
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
 from airflow_provider_nrllm.operators.readout import NrLlmOutcomeReadoutOperator
-from tests.conftest import Site
 from tests.typo3.loader import load_case
 from tests.typo3.pgbouncer import PgBouncer
 from tests.typo3.servers import USER, Postgres
+from tests.typo3.sites import Site
 from tests.typo3.tables import outcome_rows
 from tests.typo3.worlds import accepted, many_runs
 

@@ -15,10 +15,10 @@ from airflow_provider_nrllm.exceptions import NrLlmConnectionError, NrLlmPrivile
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
 from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
-from tests.conftest import Site
 from tests.typo3 import tables
 from tests.typo3.loader import load_case
 from tests.typo3.servers import MariaDB
+from tests.typo3.sites import Site
 from tests.typo3.tables import create_tables, outcome_rows
 from tests.typo3.worlds import DAY, START, many_runs
 

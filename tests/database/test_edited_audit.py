@@ -66,7 +66,7 @@ def stories(site):
 
 
 def test_each_edited_story_is_told_as_by_hand(stories):
-    assert set(BY_HAND) == {uuid for uuid, value in DATA["expect"].items() if value == "edited"}
+    assert set(BY_HAND) == {uuid for uuid, value in DATA["expect"].items() if "edited" == value}
     assert BY_HAND == audit(stories)
 
 

@@ -27,14 +27,14 @@ def test_a_new_rating_replaces_the_old_one_and_leaves_the_observed_outcome_alone
     hook = NrLlmHook(site.conn_id)
     hook.record_explicit("a", "helpful")
     hook.record_explicit("a", "not_helpful")
-    assert outcome_rows(site.engine) == [("a", "edited"), ("a", "not_helpful")]
+    assert [("a", "edited"), ("a", "not_helpful")] == outcome_rows(site.engine)
 
 
 def test_a_rating_of_one_correlation_id_leaves_all_others_alone(site):
     hook = NrLlmHook(site.conn_id)
     for correlation_id in ("abc", "ABC", "abc "):
         hook.record_explicit(correlation_id, "helpful")
-    assert outcome_rows(site.engine) == [("ABC", "helpful"), ("abc", "helpful"), ("abc ", "helpful")]
+    assert [("ABC", "helpful"), ("abc", "helpful"), ("abc ", "helpful")] == outcome_rows(site.engine)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_rating_of_one_correlation_id_leaves_all_others_alone(site):
 def test_a_rating_without_an_id_or_with_another_value_is_refused(site, correlation_id, outcome):
     with pytest.raises(ValueError, match="expected"):
         NrLlmHook(site.conn_id).record_explicit(correlation_id, outcome)
-    assert outcome_rows(site.engine) == []
+    assert [] == outcome_rows(site.engine)
 
 
 def test_outcomes_are_read_by_source_and_unknown_values_skipped(site):
@@ -73,7 +73,7 @@ def test_runs_with_unreadable_writes_in_front_do_not_stop_the_queue(site):
         [(bad_run["uuid"], "unknown") for bad_run in bad]
         + [(good_run["uuid"], "accepted_unchanged") for good_run in good]
     )
-    assert result["unreadable_writes"] == 500
+    assert 500 == result["unreadable_writes"]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_runs_with_unreadable_writes_in_front_do_not_stop_the_queue(site):
 def test_any_number_of_writes_of_a_run_is_answered(site, writes):
     load_case(site.engine, world([run(1, writes=writes), run(2)], records={"tt_content:2": {"state": "live"}}))
     derive(site.conn_id)
-    assert outcome_rows(site.engine) == [("run-00001", "unknown"), ("run-00002", "accepted_unchanged")]
+    assert [("run-00001", "unknown"), ("run-00002", "accepted_unchanged")] == outcome_rows(site.engine)
 
 
 def test_any_number_of_written_tables_is_looked_up(site_to_change):
@@ -98,7 +98,7 @@ def test_any_number_of_written_tables_is_looked_up(site_to_change):
             connection.execute(text(f"INSERT INTO tx_{number} VALUES (1)"))
     load_case(site_to_change.engine, world([run(1, writes=writes)], records={}))
     derive(site_to_change.conn_id)
-    assert outcome_rows(site_to_change.engine) == [("run-00001", "accepted_unchanged")]
+    assert [("run-00001", "accepted_unchanged")] == outcome_rows(site_to_change.engine)
 
 
 def test_a_payload_that_is_no_utf_8_is_unreadable(make_site):
@@ -110,7 +110,7 @@ def test_a_payload_that_is_no_utf_8_is_unreadable(make_site):
         "(SELECT uid FROM tx_nrllm_agentrun WHERE uuid = 'run-00001')",
     )
     derive(site.conn_id)
-    assert outcome_rows(site.engine) == [("run-00001", "unknown"), ("run-00002", "accepted_unchanged")]
+    assert [("run-00001", "unknown"), ("run-00002", "accepted_unchanged")] == outcome_rows(site.engine)
 
 
 def test_runs_that_are_not_settled_in_front_do_not_stop_the_queue(site):
@@ -125,7 +125,7 @@ def test_runs_that_end_long_after_their_last_write_are_answered_page_by_page_whe
     late = [run(number, finished_at=START + 30 * DAY + number) for number in range(1, 26)]
     load_case(site.engine, world(late))
     bounds = {"interval_start": "2026-01-31", "interval_end": "2026-02-01"}
-    assert derive(site.conn_id, page_size=10, **bounds)["runs_answered"] == 25
+    assert 25 == derive(site.conn_id, page_size=10, **bounds)["runs_answered"]
     assert outcome_rows(site.engine) == accepted(world(late))
 
 
@@ -159,9 +159,9 @@ def test_an_outcome_that_differs_in_case_is_one_this_version_does_not_know(site)
     load_case(site.engine, world([run(1)], outcomes=others))
     derive(site.conn_id)
     NrLlmHook(site.conn_id).record_explicit("run-00001", "helpful")
-    assert [value for _, value in outcome_rows(site.engine)] == [
+    assert [
         "Edited", "HELPFUL", "accepted_unchanged", "helpful", "unknown ",
-    ]  # fmt: skip
+    ] == [value for _, value in outcome_rows(site.engine)]  # fmt: skip
 
 
 def test_a_table_name_that_differs_in_case_is_another_table(site):
@@ -171,14 +171,14 @@ def test_a_table_name_that_differs_in_case_is_another_table(site):
     load_case(site.engine, case)
     # There is no such table, and that is asked late: nothing dates its end.
     derive(site.conn_id)
-    assert outcome_rows(site.engine) == [("run-00001", "unknown")]
+    assert [("run-00001", "unknown")] == outcome_rows(site.engine)
 
 
 def test_a_written_table_without_a_uid_has_no_records(site_to_change):
     execute(site_to_change, "CREATE TABLE odd (id INT)")
     load_case(site_to_change.engine, world([run(1, writes=[{"target": "odd:1", "at": START}])], records={}))
     derive(site_to_change.conn_id)
-    assert outcome_rows(site_to_change.engine) == [("run-00001", "unknown")]
+    assert [("run-00001", "unknown")] == outcome_rows(site_to_change.engine)
 
 
 def test_a_table_name_that_differs_in_case_hides_no_table(site):
@@ -186,7 +186,7 @@ def test_a_table_name_that_differs_in_case_hides_no_table(site):
     case = world([run(number, writes=[{"target": target, "at": START}]) for number, target in writes.items()])
     load_case(site.engine, {**case, "records": {"tt_content:2": {"state": "live"}}})
     derive(site.conn_id)
-    assert outcome_rows(site.engine) == [("run-00001", "unknown"), ("run-00002", "accepted_unchanged")]
+    assert [("run-00001", "unknown"), ("run-00002", "accepted_unchanged")] == outcome_rows(site.engine)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_column_that_holds_no_whole_numbers_is_none_of_a_record(site_to_change
     load_case(site_to_change.engine, {**case, "records": {"tt_content:2": {"state": "live"}}})
     derive(site_to_change.conn_id)
     of_odd = "accepted_unchanged" if columns.startswith("uid INT") else "unknown"
-    assert outcome_rows(site_to_change.engine) == [("run-00001", of_odd), ("run-00002", "accepted_unchanged")]
+    assert [("run-00001", of_odd), ("run-00002", "accepted_unchanged")] == outcome_rows(site_to_change.engine)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_what_is_no_table_has_no_records(make_site_to_change, name, statements):
         execute(site, statement)
     load_case(site.engine, world([run(1, writes=[{"target": "odd:1", "at": START}])], records={}))
     derive(site.conn_id)
-    assert outcome_rows(site.engine) == [("run-00001", "unknown")]
+    assert [("run-00001", "unknown")] == outcome_rows(site.engine)
 
 
 @pytest.mark.parametrize("name", ["select", "Order", "_1", "x" * 63])
@@ -235,7 +235,7 @@ def test_a_written_table_may_be_named_by_any_word(site_to_change, name):
     execute(site_to_change, f"INSERT INTO {quoted} VALUES (1, 0)")
     load_case(site_to_change.engine, world([run(1, writes=[{"target": f"{name}:1", "at": START}])], records={}))
     derive(site_to_change.conn_id)
-    assert outcome_rows(site_to_change.engine) == [("run-00001", "accepted_unchanged")]
+    assert [("run-00001", "accepted_unchanged")] == outcome_rows(site_to_change.engine)
 
 
 def test_a_workspace_of_null_is_the_live_one(site):
@@ -278,7 +278,7 @@ def test_a_null_is_what_typo3_has_by_default_and_stops_nothing(
     site_to_change.make_nullable(table, column, type_)
     execute(site_to_change, f"UPDATE {table} SET {column} = NULL WHERE {where}")
     derive(site_to_change.conn_id, interval_start=start, interval_end="2026-02-01")
-    assert [outcome for uuid, outcome in outcome_rows(site_to_change.engine) if uuid == "run-00001"] == (
+    assert [outcome for uuid, outcome in outcome_rows(site_to_change.engine) if "run-00001" == uuid] == (
         [expected] if expected else []
     )
 
@@ -301,7 +301,7 @@ def test_missing_tables_and_columns_are_named_with_the_extension_that_makes_them
 
 def test_a_connection_that_is_missing_is_named(site):
     ok, message = NrLlmHook("no_such_site").test_connection()
-    assert (ok, "'no_such_site' is not defined" in message) == (False, True)
+    assert (False, True) == (ok, "'no_such_site' is not defined" in message)
     with pytest.raises(NrLlmConnectionError, match=r"'no_such_site' is not defined\. Expected"):
         derive("no_such_site")
 
@@ -324,13 +324,13 @@ def test_a_file_that_is_not_there_is_named_and_not_made(make_site, tmp_path):
 def test_a_password_is_in_no_message(server_site):
     conn_id = server_site.define_connection(password="s3cret-passw0rd")
     ok, message = NrLlmHook(conn_id).test_connection()
-    assert (ok, "s3cret" in message) == (False, False)
+    assert (False, False) == (ok, "s3cret" in message)
 
 
 def test_a_connection_that_cannot_be_opened_is_named_beside_the_error_of_the_driver(server_site):
     conn_id = server_site.define_connection(password="not the password")
     ok, message = NrLlmHook(conn_id).test_connection()
-    assert (ok, f"Connection {conn_id!r} cannot be opened. Check its host" in message) == (False, True)
+    assert (False, True) == (ok, f"Connection {conn_id!r} cannot be opened. Check its host" in message)
     with pytest.raises(Exception, match=r"Access denied|authentication failed") as caught:
         derive(conn_id)
     assert not isinstance(caught.value, NrLlmConnectionError)

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import text
 
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
-from tests.conftest import Site
 from tests.typo3.loader import load_case
+from tests.typo3.sites import Site
 from tests.typo3.tables import outcome_rows
 from tests.typo3.worlds import START, accepted, many_runs, run, world
 

@@ -34,7 +34,7 @@ def test_runs_purged_after_their_page_was_read_are_recorded_once(busy):
         purge_runs(busy.engine, made_before=NOW)
         recorded = hook.record_observed(page.runs, page.outcomes(NOW))
         again = hook.record_observed(page.runs, page.outcomes(NOW))
-        assert (len(recorded), again) == (3, [])
+        assert (3, []) == (len(recorded), again)
         break
     assert outcome_rows(busy.engine) == [(uuid, "accepted_unchanged") for uuid in RUNS[:3]]
 
@@ -46,14 +46,14 @@ def test_runs_purged_between_pages_do_not_stop_the_others(busy):
         purge_runs(busy.engine, made_before=NOW - 20 * DAY + 3 * number * 3600)
     assert outcome_rows(busy.engine) == sorted((uuid, "accepted_unchanged") for uuid in RUNS)
     with busy.engine.connect() as connection:
-        assert list(connection.execute(select(run.c.uuid))) == []
+        assert [] == list(connection.execute(select(run.c.uuid)))
 
 
 def test_events_purged_before_their_runs_leave_runs_without_writes_that_get_no_answer(busy):
     with busy.engine.begin() as connection:
         connection.execute(event.delete())
-    assert [page.runs for _, page in pages(busy) if page.runs] == []
-    assert outcome_rows(busy.engine) == []
+    assert [] == [page.runs for _, page in pages(busy) if page.runs]
+    assert [] == outcome_rows(busy.engine)
 
 
 def test_a_purge_at_the_same_time_as_a_derivation_loses_and_doubles_nothing(busy):

@@ -7,9 +7,9 @@ import pytest
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
 from benchmarks.measure import DAY_PARTITION, LARGE, WINDOW
 from benchmarks.plans import recorded, scanned
-from tests.conftest import Site
 from tests.typo3 import year as generated
 from tests.typo3.loader import load_case
+from tests.typo3.sites import Site
 from tests.typo3.worlds import DAY, START, many_runs, run, world
 
 

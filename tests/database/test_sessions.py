@@ -13,11 +13,11 @@ from sqlalchemy.pool import NullPool
 from airflow_provider_nrllm.database.site import SiteDatabase
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
-from tests.conftest import Site
 from tests.typo3 import tables
 from tests.typo3.loader import load_case
 from tests.typo3.pgbouncer import PgBouncer
 from tests.typo3.servers import Postgres
+from tests.typo3.sites import Site
 from tests.typo3.tables import create_tables, outcome_rows
 from tests.typo3.worlds import accepted, many_runs
 

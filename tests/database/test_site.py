@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from airflow.providers.common.compat.sdk import BaseHook
-from sqlalchemy import func, inspect, select, text
+from sqlalchemy import func, inspect, select
 
-from tests.conftest import Site
 from tests.typo3 import tables as typo3
 from tests.typo3.loader import load_case, load_typo3
+from tests.typo3.sites import Site
 
 CASES = Path(__file__).parent.parent / "cases"
 WORLDS = {world["name"]: world for world in json.loads((CASES / "observed_outcomes.json").read_text())}
@@ -105,7 +105,7 @@ def test_stories_can_be_moved_in_time_as_a_whole(site: Site) -> None:
     first = TYPO3["tables"]["tx_nrllm_agentrun_event"][0]
     moved = _rows(site, typo3.event)[0]
     assert first["crdate"] + 1000 == moved["crdate"]
-    assert {0} == {row["finished_at"] for row in _rows(site, typo3.run) if row["status"] == "completed"}
+    assert {0} == {row["finished_at"] for row in _rows(site, typo3.run) if "completed" == row["status"]}
 
 
 def test_the_next_uid_is_free_after_rows_with_uids(site: Site) -> None:
@@ -128,11 +128,6 @@ def test_the_airflow_connection_reaches_the_site(site: Site) -> None:
     load_typo3(site.engine, TYPO3)
     hook: Any = BaseHook.get_hook(site.conn_id)
     assert len(TYPO3["tables"]["pages"]) == hook.get_first("SELECT count(*) FROM pages")[0]
-
-
-def test_a_changed_site_is_made_anew(site_to_change: Site) -> None:
-    with site_to_change.engine.begin() as connection:
-        connection.execute(text("DROP TABLE sys_history"))
 
 
 def test_what_was_committed_outlives_a_crash_of_the_server(server_site: Site) -> None:

@@ -161,7 +161,7 @@ class RealAirflow:
             [sys.executable, "-m", "airflow", *words],
             env=self.environment, cwd=self.directory, capture_output=True, text=True, timeout=150, check=False,
         )  # fmt: skip
-        assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+        assert 0 == done.returncode, (done.stdout + done.stderr)[-4000:]
 
     def wait(self, reached: Any, timeout: float = 120) -> None:
         """Wait until a condition holds."""

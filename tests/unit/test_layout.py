@@ -84,8 +84,8 @@ def test_what_is_pure_imports_nothing_of_airflow_or_sql():
 
 
 @pytest.mark.parametrize("folder", ["tests", "demo", "benchmarks"])
-def test_no_test_module_is_imported_by_another(folder):
-    tests = {name for name in MODULES if name.rpartition(".")[2].startswith("test_")}
+def test_no_test_module_and_no_conftest_is_imported_by_another(folder):
+    tests = {name for name in MODULES if name.rpartition(".")[2].startswith(("test_", "conftest"))}
     found = {
         (name, other) for name, others in GRAPH.items() if name.startswith(folder) for other in others if other in tests
     }
@@ -98,3 +98,24 @@ def test_in_hooks_are_hooks_and_in_operators_operators():
             classes = [node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)]
             if path.stem not in ("__init__", "arguments"):
                 assert any(name.endswith(ending) for name in classes), path
+
+
+def is_literal(node: ast.expr) -> bool:
+    try:
+        ast.literal_eval(node)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", sorted(name for name in MODULES if name.startswith("tests.")))
+def test_an_assertion_has_the_expected_value_first(name):
+    turned_round = [
+        compared.lineno
+        for asserted in ast.walk(ast.parse(MODULES[name].read_text()))
+        if isinstance(asserted, ast.Assert)
+        for compared in ast.walk(asserted.test)
+        if isinstance(compared, ast.Compare) and isinstance(compared.ops[0], ast.Eq)
+        if is_literal(compared.comparators[-1]) and not is_literal(compared.left)
+    ]
+    assert [] == turned_round

@@ -106,7 +106,7 @@ def test_every_run_falls_into_exactly_one_of_any_partitions_that_tile_the_time_l
     runs = [Run(1, "a", "completed", finished_at)]
     settled = settled_at(runs, [Write(at, 1, 1, None) for at in ats], WINDOW)
     ends = [float("-inf"), *sorted(cuts), float("inf")]
-    assert sum(start <= settled < end for start, end in pairwise(ends)) == 1
+    assert 1 == sum(start <= settled < end for start, end in pairwise(ends))
 
 
 @settings(max_examples=2000)

@@ -25,7 +25,7 @@ def test_runs_at_risk_are_told_apart_by_whether_they_have_settled(settled, expec
 
 @pytest.mark.parametrize("retention", [30, "30", " 30 ", timedelta(days=30)])
 def test_a_retention_is_whole_days(retention):
-    assert retention_days(retention) == 30
+    assert 30 == retention_days(retention)
 
 
 @pytest.mark.parametrize("retention", [0, -1, 1.5, True, None, "", "0", "x", "-1", "3.0", "٣", timedelta(hours=36)])
@@ -46,7 +46,7 @@ def to_mend(*, window=7, partition=1, retention=30, outcomes=30, history=30 * DA
 
 
 def test_the_defaults_of_typo3_and_nr_llm_are_right():
-    assert to_mend() == []
+    assert [] == to_mend()
 
 
 def test_a_history_shorter_than_the_window_can_only_lead_to_unknown():
@@ -60,7 +60,7 @@ def test_a_history_that_ends_within_the_partition_leads_some_runs_to_unknown():
 
 
 def test_a_history_a_second_longer_than_window_and_partition_is_enough():
-    assert to_mend(history=8 * DAY + 1) == []
+    assert [] == to_mend(history=8 * DAY + 1)
 
 
 def test_no_history_at_all_is_said():
@@ -74,7 +74,7 @@ def test_runs_kept_as_long_as_window_and_partition_are_kept_too_short():
 
 
 def test_runs_kept_a_day_longer_than_window_and_partition_are_kept_long_enough():
-    assert to_mend(window=28, history=60 * DAY) == []
+    assert [] == to_mend(window=28, history=60 * DAY)
 
 
 def test_outcomes_kept_shorter_than_runs_look_as_if_never_answered():

@@ -52,8 +52,8 @@ def test_the_later_half_begins_with_the_period_before_which_half_of_the_cases_ar
 
 def test_a_change_is_the_later_share_less_the_earlier():
     (change,) = changes_of(weekly(accepted("a", (40, 10), (40, 10), (20, 30), (20, 30))), ACCEPTED).rows
-    assert (Share(80, 100), Share(40, 100)) == (change.earlier, change.later)
-    assert round(change.difference.value, 6) == -0.4
+    assert (change.earlier, change.later) == (Share(80, 100), Share(40, 100))
+    assert -0.4 == round(change.difference.value, 6)
     assert change.difference.is_told
 
 

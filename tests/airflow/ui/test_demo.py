@@ -84,7 +84,7 @@ def test_the_demo_shows_its_readout_and_ends_all_it_started_on_ctrl_c(browser, t
         expect(tab.frame_locator("iframe").get_by_text("larch-large").first).to_be_visible(timeout=60_000)
         follow_link_of_a_task(tab, address)
         tab.close()
-        assert processes_that_name(str(home)) != []
+        assert [] != processes_that_name(str(home))
     finally:
         demo.send_signal(signal.SIGINT)
         demo.wait(60)

@@ -72,7 +72,7 @@ def test_the_entry_of_the_menu_shows_the_figures_of_a_site(logged_in, airflow, s
     page.get_by_role("link", name="main site").click()
     report = page.frame_locator("iframe")
     expect(report.get_by_role("table").first).to_be_visible(timeout=60_000)
-    assert [scheme == "dark"] * 2 == [max(brightness_of(document)) < 100 for document in (page, report)]
+    assert ["dark" == scheme] * 2 == [max(brightness_of(document)) < 100 for document in (page, report)]
 
     page.get_by_text("All readouts (2)").click()
     page.get_by_role("link", name="2026-03-01 00:00 UTC").click()
