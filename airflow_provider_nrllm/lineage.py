@@ -35,20 +35,25 @@ class ObservedOutcomesRunFacet(RunFacet):
     outcomes: dict[str, int]
 
 
-def lineage_of(conn_id: str, counts: Mapping[str, Any], written_tables: Iterable[str]) -> OperatorLineage[Any, Any]:
+def lineage_of(
+    conn_id: str, counts: Mapping[str, Any] | None, written_tables: Iterable[str]
+) -> OperatorLineage[Any, Any]:
     """
     Return the tables that a derivation read and wrote, and its counts as facets.
 
     :param conn_id: the Airflow connection to the TYPO3 database
-    :param counts: what the operator returned
+    :param counts: what the operator returned, or had counted when it failed; None if it failed before it counted
     :param written_tables: the tables of the records that runs wrote, which were looked at
     """
     namespace, prefix = _naming(conn_id)
     read = [table.name for table in DERIVATION_TABLES] + sorted(set(written_tables))
     inputs = [InputDataset(namespace=namespace, name=prefix + name) for name in read]
+    output = prefix + outcome.name
+    if counts is None:
+        return OperatorLineage(inputs=inputs, outputs=[OutputDataset(namespace=namespace, name=output)])
     written = OutputDataset(
         namespace=namespace,
-        name=prefix + outcome.name,
+        name=output,
         outputFacets={"outputStatistics": OutputStatisticsOutputDatasetFacet(rowCount=counts["runs_answered"])},
     )
     facet = ObservedOutcomesRunFacet(

@@ -118,6 +118,9 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         self.place_fields = place_fields
         self.machine_users = checked_machine_users(machine_users)
 
+    #: The counts so far, and the tables of records that were read so far.
+    _for_lineage: tuple[dict[str, Any] | None, set[str]] = (None, set())
+
     @cached_property
     def hook(self) -> NrLlmHook:
         """The hook that reads and records."""
@@ -135,6 +138,20 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         outcomes: Counter[ObservedOutcome] = Counter()
         unreadable = 0
         written_tables: set[str] = set()
+
+        def counts() -> dict[str, Any]:
+            return {
+                "interval_start": partition.start.astimezone(UTC).isoformat() if partition.start else None,
+                "interval_end": partition.end.astimezone(UTC).isoformat(),
+                "window_days": window // DAY,
+                "edited_means": self.edited_means,
+                "runs_answered": outcomes.total(),
+                "outcomes": {str(value): outcomes[value] for value in ObservedOutcome},
+                "unreadable_writes": unreadable,
+            }
+
+        # A task that fails later has read these tables and answered these runs.
+        self._for_lineage = counts(), written_tables
         refused: list[tuple[str, str]] = []
         pages = self.hook.pages(
             partition.start_second,
@@ -149,33 +166,30 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
             outcomes.update(answers[run.uuid] for run in recorded)
             unreadable += sum(run.unreadable_writes for run in recorded)
             written_tables |= page.tables
+            self._for_lineage = counts(), written_tables
             refused += page.refused
             reached = datetime.fromtimestamp(page.reached, UTC)
             self.log.info(
                 "Page %d: %d runs answered, %d in all, up to %s",
                 number, len(recorded), outcomes.total(), reached.strftime("%Y-%m-%dT%H:%M:%SZ"),
             )  # fmt: skip
-        result: dict[str, Any] = {
-            "interval_start": partition.start.astimezone(UTC).isoformat() if partition.start else None,
-            "interval_end": partition.end.astimezone(UTC).isoformat(),
-            "window_days": window // DAY,
-            "edited_means": self.edited_means,
-            "runs_answered": outcomes.total(),
-            "outcomes": {str(value): outcomes[value] for value in ObservedOutcome},
-            "unreadable_writes": unreadable,
-        }
+        result = counts()
         self.log.info(
             "%d runs answered: %s; %d writes name no record that can be read",
             outcomes.total(), ", ".join(f"{outcomes[value]} {value}" for value in ObservedOutcome), unreadable,
         )  # fmt: skip
-        self._for_lineage = result, written_tables
         if refused:
             raise NrLlmPrivilegeError(_refused_in_words(self.nrllm_conn_id, refused))
         attach_counts(self, context, result)
         return result
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any]:  # noqa: ARG002
-        """Tell OpenLineage, where its provider is installed, which tables were read and written, and the counts."""
+        """
+        Tell OpenLineage, where its provider is installed, which tables were read and written, and the counts.
+
+        Of a task that failed, the counts are those of the pages that were recorded, and there are none if it failed
+        before it knew its partition.
+        """
         from airflow_provider_nrllm.lineage import lineage_of
 
         return lineage_of(self.nrllm_conn_id, *self._for_lineage)

@@ -23,12 +23,14 @@ def add_run(
     finished: int | None = None,
     status: str = "completed",
     answered: str | None = None,
+    table: str = "tt_content",
 ) -> None:
     """
     Add a run with a ``tool_write`` for each time, and the record and history row of each.
 
     :param finished: when it ended; None: with its last write, or when it was made
     :param answered: an outcome to record for it
+    :param table: the table that its payloads name, which need not be there; the record is of ``tt_content``
     """
     ended = finished if finished is not None else max([made, *writes])
     with engine.begin() as connection:
@@ -37,7 +39,7 @@ def add_run(
         connection.execute(insert(run).values(**row, finished_at=ended if status == "completed" else 0))
         connection.execute(insert(event).values(_event(connection, uid, "llm", made, {})))
         for target, at in enumerate(writes, start=record):
-            named = {"writeTargetTable": "tt_content", "writeTargetUid": target}
+            named = {"writeTargetTable": table, "writeTargetUid": target}
             connection.execute(insert(event).values(_event(connection, uid, "tool_write", at, named)))
             connection.execute(insert(metadata.tables["tt_content"]).values(uid=target, tstamp=at))
             connection.execute(
