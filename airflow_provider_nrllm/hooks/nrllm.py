@@ -22,7 +22,7 @@ from airflow_provider_nrllm.edits.meanings import IgnoredFields
 from airflow_provider_nrllm.edits.reading import read_field_changes
 from airflow_provider_nrllm.outcomes import statements
 from airflow_provider_nrllm.outcomes.lookup import outcome_lookup
-from airflow_provider_nrllm.outcomes.pages import Page, RunsOfUuid, SettledRun
+from airflow_provider_nrllm.outcomes.pages import Gap, Page, RunsOfUuid, SettledRun
 from airflow_provider_nrllm.outcomes.reading import EvidenceReader, runs_with_writes
 from airflow_provider_nrllm.outcomes.rules import (
     EXPLICIT,
@@ -129,6 +129,27 @@ class NrLlmHook(SiteHook):
         if start is not None:
             by_end = partial(statements.late_ends, before=end, written_before=start - window, lookup=lookup)
             yield from follow(by_end, (start, 0), RunsOfUuid.last_end, 0)
+
+    def gap_before(self, start: int, *, window: int) -> Gap:
+        """
+        Return how many runs settled before a partition and have no outcome. Reads only.
+
+        A statement looks at the runs made in the window before those of the partition, so that it costs what a few
+        partitions cost. Only if one of them has no outcome, a second one counts all there are.
+
+        :param start: the first second of the partition
+        :param window: how long a record is watched after a write, in seconds
+        """
+        with self.database.snapshot() as connection:
+            lookup = outcome_lookup(connection)
+            for made_from in (start - 2 * window, 0):
+                query = statements.settled_without_outcome(
+                    connection.dialect.name, start, window, lookup, made_from=made_from
+                )
+                runs, since = connection.execute(query).one()
+                if not runs:
+                    return Gap()
+        return Gap(int(runs), int(since))
 
     @staticmethod
     def _page(

@@ -43,6 +43,9 @@ CLOCK_WAIT = 60
 #: Up to how many seconds before its close the task is retried, since only clocks may be to blame.
 CLOCK_RETRY = 3600
 
+#: How long ago a partition may have ended to be the newest one, of a daily or an hourly schedule.
+NEWEST = timedelta(days=2)
+
 
 class NrLlmDeriveOutcomesOperator(BaseOperator):
     """
@@ -178,6 +181,7 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
             "%d runs answered: %s; %d writes name no record that can be read",
             outcomes.total(), ", ".join(f"{outcomes[value]} {value}" for value in ObservedOutcome), unreadable,
         )  # fmt: skip
+        self._warn_of_gap(partition, window)
         if refused:
             raise NrLlmPrivilegeError(_refused_in_words(self.nrllm_conn_id, refused))
         attach_counts(self, context, result)
@@ -193,6 +197,25 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         from airflow_provider_nrllm.lineage import lineage_of
 
         return lineage_of(self.nrllm_conn_id, *self._for_lineage)
+
+    def _warn_of_gap(self, partition: Partition, window: int) -> None:
+        """
+        Say how many earlier runs no derivation has answered, as with ``catchup=False`` or after a failed day.
+
+        Only the newest partition looks: those of a catch-up or a backfill leave it to the last one.
+        """
+        start = partition.start_second
+        if start is None or datetime.now(UTC) - partition.end > NEWEST:
+            return
+        gap = self.hook.gap_before(start, window=window)
+        if gap.since is None:
+            return
+        since = datetime.fromtimestamp(gap.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.log.warning(
+            "%d runs settled before this partition and have no outcome, the first at %s; no later partition answers "
+            "them. Derive all that settled: `airflow dags trigger %s`, without a date. See docs/how-to/backfill.md.",
+            gap.runs, since, self.dag_id,
+        )  # fmt: skip
 
     def _our_fields(self) -> IgnoredFields | None:
         """Return the lists that tell changes of our fields apart, None where any change is an edit."""

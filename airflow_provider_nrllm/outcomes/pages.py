@@ -89,3 +89,16 @@ class Page:
             run.uuid: outcome_of_run(outcome_of_write(seen, now=now, edit=self.edit) for seen in run.aftermaths)
             for run in self.runs
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """
+    The runs that settled before a partition and have no outcome, which no later partition answers.
+
+    :param runs: how many there are
+    :param since: when the first of them settled, in Unix seconds; None if there are none
+    """
+
+    runs: int = 0
+    since: int | None = None

@@ -41,7 +41,7 @@ from airflow_provider_nrllm.database.tables import (
 )
 from airflow_provider_nrllm.outcomes.evidence import Action, Target
 from airflow_provider_nrllm.outcomes.lookup import CORRELATION_INDEX, Lookup
-from airflow_provider_nrllm.outcomes.rules import EXPLICIT, OBSERVED
+from airflow_provider_nrllm.outcomes.rules import ENDED, EXPLICIT, OBSERVED
 from airflow_provider_nrllm.outcomes.spans import Span
 
 #: The most selects that SQLite takes in one UNION.
@@ -146,6 +146,39 @@ def late_ends(
         .order_by(run.c.finished_at, run.c.uid)
         .limit(limit)
     )
+
+
+def settled_without_outcome(
+    dialect: str, before: int, window: int, lookup: Lookup, *, made_from: int = 0
+) -> Select[Any]:
+    """
+    How many runs settled before a partition and have no outcome, and when the first of them did: one row.
+
+    A run counts by its own row and its own writes: of several with one uuid each counts for itself.
+
+    :param before: the first second of the partition
+    :param window: how long a record is watched after a write, in seconds
+    :param lookup: how outcomes are to be found
+    :param made_from: only the runs made since this second
+    """
+    last_write = (
+        select(func.max(event.c.crdate)).where(event.c.run == run.c.uid, is_write(dialect)).correlate(run)
+    ).scalar_subquery()
+    runs = (
+        select(run.c.finished_at.label("ended"), (last_write + window).label("closed"))
+        .where(
+            run.c.crdate >= made_from,
+            # It writes nothing before it is made.
+            run.c.crdate < before - window,
+            run.c.finished_at.between(1, before - 1),
+            value_among(dialect, run.c.status, sorted(ENDED)),
+            unanswered(dialect, lookup),
+        )
+        .cte("runs")
+    )
+    settled = case((runs.c.ended > runs.c.closed, runs.c.ended), else_=runs.c.closed)
+    figures: list[ColumnElement[Any]] = [func.count(), func.min(settled)]
+    return select(*figures).where(runs.c.closed < before)
 
 
 def runs_of(dialect: str, uuids: Collection[str]) -> Select[Any]:

@@ -176,3 +176,24 @@ def test_ends_that_airflow_resolves_later_are_checked_later():
     with DAG(dag_id="later", params={"end": "2026-01-02"}) as dag:
         NrLlmDeriveOutcomesOperator(task_id="derive", interval_end=dag.param("end"))
     assert ["derive"] == dag.task_ids
+
+
+def test_what_settled_before_the_newest_partition_and_has_no_outcome_is_said_with_the_cure(sqlite_site, logged):
+    load_case(sqlite_site.engine, world([run(1, at=START + 17 * DAY), run(2, at=START + 18 * DAY)]))
+    derive(sqlite_site, interval_start=day(30), interval_end=day(31))
+    told = " ".join(logged().split())
+    assert "2 runs settled before this partition and have no outcome, the first at 2026-01-25T00:00:00Z" in told
+    assert "`airflow dags trigger adhoc_airflow`, without a date" in told
+
+
+def test_a_partition_of_a_catch_up_leaves_it_to_the_newest(sqlite_site, logged):
+    load_case(sqlite_site.engine, world([run(1), run(2)]))
+    derive(sqlite_site, interval_start=day(9), interval_end=day(10))
+    assert "settled before this partition" not in logged()
+
+
+def test_without_a_gap_nothing_is_said_of_one(sqlite_site, logged):
+    load_case(sqlite_site.engine, world([run(1, at=START + 17 * DAY), run(2, at=START + 18 * DAY)]))
+    derive(sqlite_site, interval_start=day(1), interval_end=day(30))
+    derive(sqlite_site, interval_start=day(30), interval_end=day(31))
+    assert "settled before this partition" not in logged()
