@@ -38,10 +38,18 @@ class RealAirflow:
     :param directory: of its own
     :param connections: the fields of the Airflow connections by their ids
     :param dag_ids: the DAGs that have to be known before anything is asked for
+    :param metadata: the SQLAlchemy URL of another database for Airflow's own, on a server that many may write to
+    :param dags: the DAGs folder
     """
 
     def __init__(
-        self, directory: Path, connections: Mapping[str, Mapping[str, Any]], dag_ids: Collection[str] = ()
+        self,
+        directory: Path,
+        connections: Mapping[str, Mapping[str, Any]],
+        dag_ids: Collection[str] = (),
+        *,
+        metadata: str | None = None,
+        dags: Path = DAGS,
     ) -> None:
         self.directory = directory
         self.dag_ids = set(dag_ids)
@@ -49,13 +57,13 @@ class RealAirflow:
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")},
             "AIRFLOW_HOME": str(directory),
-            "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
             "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
             "AIRFLOW__CORE__PARALLELISM": "3",
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
-            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{directory}/airflow.db",
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": metadata or f"sqlite:///{directory}/airflow.db",
             "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(32),
             "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": "False",
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "600",
