@@ -39,3 +39,7 @@ class NrLlmSettingError(AirflowFailException):
 
 class NrLlmA2AViolationError(AirflowFailException):
     """Stored A2A tasks or their journal break a promise of ADR-282."""
+
+
+class NrLlmOutcomeCheckError(AirflowFailException):
+    """A share of outcomes is past a bound that the user set."""

@@ -41,7 +41,7 @@ def get_provider_info() -> dict[str, Any]:
                 "python-modules": [
                     "airflow_provider_nrllm.operators.a2a",
                     "airflow_provider_nrllm.operators.audit",
-                    "airflow_provider_nrllm.operators.purge",
+                    "airflow_provider_nrllm.operators.checks",
                     "airflow_provider_nrllm.operators.outcomes",
                     "airflow_provider_nrllm.operators.purge",
                     "airflow_provider_nrllm.operators.readout",

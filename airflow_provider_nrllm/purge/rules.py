@@ -115,19 +115,7 @@ def settings_to_mend(
     :param history: how far back TYPO3's history reaches; None: there is none
     """
     needed = window + partition
-    found = []
-    if history is None:
-        found.append(
-            "sys_history is empty: without history a write can only become 'unknown' (or 'discarded'). If runs "
-            "have written already, something trims it."
-        )
-    elif history <= needed:
-        outlook = "a derivation can only lead to 'unknown'" if history < window else "some runs become 'unknown'"
-        found.append(
-            f"sys_history reaches back {_days(history)}, and the window of {_days(window)} with a partition of "
-            f"{_days(partition)} needs more: {outlook}. If the site is older than that, keep its history longer "
-            "(TYPO3's clean-up of sys_history) or watch records for fewer days."
-        )
+    found = history_to_mend(window=window, partition=partition, history=history)
     if retention <= needed:
         found.append(
             f"Runs are kept {_days(retention)}, and the window of {_days(window)} with a partition of "
@@ -142,6 +130,28 @@ def settings_to_mend(
             "nrllm:privacy:purge its --days, which holds for both."
         )
     return found
+
+
+def history_to_mend(*, window: int, partition: int, history: int | None) -> list[str]:
+    """
+    Return what is wrong with how long TYPO3's history is kept, a sentence each: it leads to ``unknown``.
+
+    The parameters are those of :func:`settings_to_mend`.
+    """
+    needed = window + partition
+    if history is None:
+        return [
+            "sys_history is empty: without history a write can only become 'unknown' (or 'discarded'). If runs "
+            "have written already, something trims it."
+        ]
+    if history > needed:
+        return []
+    outlook = "a derivation can only lead to 'unknown'" if history < window else "some runs become 'unknown'"
+    return [
+        f"sys_history reaches back {_days(history)}, and the window of {_days(window)} with a partition of "
+        f"{_days(partition)} needs more: {outlook}. If the site is older than that, keep its history longer "
+        "(TYPO3's clean-up of sys_history) or watch records for fewer days."
+    ]
 
 
 def _days(seconds: int) -> str:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_nrllm.exceptions import NrLlmPrivilegeError
+from airflow_provider_nrllm.exceptions import NrLlmOutcomeCheckError, NrLlmPrivilegeError
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
+from airflow_provider_nrllm.operators.checks import NrLlmOutcomeCheckOperator
 from airflow_provider_nrllm.operators.readout import NrLlmOutcomeReadoutOperator
 from tests.typo3.grants import TYPO3, USER, documented_grants, run_as_admin
 from tests.typo3.loader import load_typo3
@@ -50,6 +51,14 @@ def test_the_documented_user_reads_outcomes(restricted):
     assert NrLlmReadoutHook(restricted.conn_id).test_connection()[0]
     assert 1 == read(restricted)["observed"]["groups"][0]["edited"]
     assert 1 == read(restricted, range_of="run")["observed"]["groups"][0]["edited"]
+
+
+def test_a_check_by_the_documented_user_says_what_it_could_not_look_at(restricted):
+    run_as_admin(restricted, *grants(restricted.name)[0])
+    outcome(restricted.engine, "unknown", "unknown")
+    task = NrLlmOutcomeCheckOperator(task_id="check", nrllm_conn_id=restricted.conn_id, max_unknown=0.0, min_cases=1)
+    with pytest.raises(NrLlmOutcomeCheckError, match=r"unknown 1 of 2.*How far sys_history reaches back is not known"):
+        task.execute({})
 
 
 def test_the_documented_user_audits(restricted):
