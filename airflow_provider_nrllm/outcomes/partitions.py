@@ -283,5 +283,9 @@ def partition_of(
     except OverflowError as error:
         raise ValueError("the partition ends after the year 9999; expected an end in the past") from error
     if interval_end is not None:
-        return Partition(None, interval_end, "all that settled before the end of the run's data interval")
+        source = (
+            "all that settled before the end of the run's data interval, which has no width: a plain cron schedule "
+            "gives none since Airflow 3, a CronDataIntervalTimetable does"
+        )
+        return Partition(None, interval_end, source)
     return Partition(None, now.replace(microsecond=0), "all that settled before now")

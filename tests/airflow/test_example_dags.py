@@ -112,6 +112,24 @@ def test_a_run_at_risk_skips_the_purges(site, typo3, purges_dag):
 
 
 @on_sqlite
+def test_a_retention_that_airflow_resolves_later_is_checked_later(site):
+    site.define_connection("nrllm_default")
+
+    @task
+    def keep():
+        return 20
+
+    with DAG(dag_id="resolved_later", schedule=None, start_date=MOMENT, params={"outcomes": 40}) as dag:
+        kept = keep()
+        NrLlmPurgeGuardOperator(task_id="guard", retention=kept, outcome_retention=dag.param("outcomes"))
+    make_known(dag)
+    done = run_dag(dag, MOMENT)
+    assert {"keep": "success", "guard": "success"} == states_of(done)
+    (guard,) = (instance for instance in done.get_task_instances() if instance.task_id == "guard")
+    assert 20 == guard.xcom_pull(task_ids="guard")["retention_days"]
+
+
+@on_sqlite
 def test_skip_skips_what_comes_after_by_the_default_rule_and_nothing_else(site):
     site.define_connection("nrllm_default")
     add_run(site.engine, "late", made=END - 40 * DAY, writes=[END - 3 * DAY])

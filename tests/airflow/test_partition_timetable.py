@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
+import pendulum
 import pytest
 from airflow.timetables import trigger
+from airflow.timetables.base import TimeRestriction
 
 from airflow_provider_nrllm.outcomes.partitions import partition_of, zone_of
 
@@ -64,6 +66,20 @@ if hasattr(getattr(trigger, "CronPartitionTimetable", None), "iter_partition_dag
         ]
         assert len(found) > 20
         assert [] == [pair for pair in found if (pair[0].start, pair[0].end) != (pair[1].start, pair[1].end)]
+
+
+@pytest.mark.skipif(not hasattr(trigger, "CronPartitionTimetable"), reason="Airflow has partitions since 3.2")
+def test_the_schedule_names_no_partition_before_a_time_of_day_that_clocks_skip():
+    """As docs/how-to/schedule.md warns: should Airflow mend it, the page is to be mended too."""
+    timetable = trigger.CronPartitionTimetable("30 2 * * *", timezone="Europe/Berlin", run_offset=-1)
+    restriction = TimeRestriction(earliest=pendulum.datetime(2026, 3, 26, tz="UTC"), latest=None, catchup=True)
+    info, dates = None, []
+    for _ in range(6):
+        info = timetable.next_dagrun_info_v2(last_dagrun_info=info, restriction=restriction)
+        dates.append(info.partition_date.in_timezone("Europe/Berlin").date().isoformat())
+    assert ["2026-03-27", "2026-03-29", "2026-03-29"] == [
+        date for date in dates if "2026-03-27" <= date <= "2026-03-29"
+    ]
 
 
 def test_a_day_on_which_clocks_change_has_23_or_25_hours():

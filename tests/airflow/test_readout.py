@@ -247,3 +247,13 @@ def test_the_dag_of_the_how_to_writes_its_files(sqlite_site, load_dag, tmp_path,
     assert "success" == done.state
     figures = json.loads(next(tmp_path.glob("*/outcomes.json")).read_text())
     assert 1 == figures["groups"][0]["rated"]
+
+
+def test_a_schedule_without_width_is_said_to_cover_everything(sqlite_site, said):
+    end = datetime(2026, 3, 8, tzinfo=UTC)
+    NrLlmOutcomeReadoutOperator(task_id="readout", nrllm_conn_id=sqlite_site.conn_id).execute(
+        {"data_interval_start": end, "data_interval_end": end}
+    )
+    told = " ".join(said().split())
+    assert "Range [the beginning, 2026-03-08T00:00:00Z), all that settled before the end" in told
+    assert "which has no width: a plain cron schedule gives none since Airflow 3" in told
