@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy.engine import Connection
@@ -120,6 +120,17 @@ class NrLlmEditedAuditHook(SiteHook):
                 keys = {each.correlation_id: each.key for each in edited}
                 meanings = self._meanings(connection, set(keys), reader, ignored)
             yield {uuid: (keys[uuid], meaning) for uuid, meaning in meanings.items()}
+
+    def meanings_of(self, uuids: Collection[str], *, window: int, ignored: IgnoredFields) -> dict[str, Meaning]:
+        """
+        Return the meaning of each of some runs answered ``edited``, by a fixed number of statements.
+
+        :param uuids: of the runs
+        :param window: the window the outcomes were derived with, in seconds
+        :param ignored: the fields whose changes are no edit of a text
+        """
+        with self.database.snapshot() as connection:
+            return self._meanings(connection, set(uuids), EvidenceReader(window, self.machine_users), ignored)
 
     @staticmethod
     def _meanings(

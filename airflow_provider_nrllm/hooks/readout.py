@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from airflow_provider_nrllm.database.hook import SiteHook
 from airflow_provider_nrllm.database.requirements import Requirements
+from airflow_provider_nrllm.database.site import SiteDatabase
+from airflow_provider_nrllm.database.tables import DERIVATION_TABLES
 from airflow_provider_nrllm.outcomes.partitions import DAY
+from airflow_provider_nrllm.readout.behind import Explain, read_reasons, runs_behind
 from airflow_provider_nrllm.readout.counts import Group, RangeOf, Readout, in_order, pooled, together
 from airflow_provider_nrllm.readout.groups import Dimension
 from airflow_provider_nrllm.readout.periods import PeriodWidth
 from airflow_provider_nrllm.readout.reading import read_coverage, read_first_time, read_periods, statements_of
+from airflow_provider_nrllm.readout.runs import AnsweredRun
 from airflow_provider_nrllm.readout.telemetry import READOUT_TABLES
 
 
@@ -76,3 +81,46 @@ class NrLlmReadoutHook(SiteHook):
             where=dict(where or {}),
             coverage=coverage,
         )
+
+    def runs(
+        self,
+        start: int | None,
+        end: int,
+        *,
+        grouping: Sequence[Dimension],
+        range_of: RangeOf = RangeOf.OUTCOME,
+        where: Mapping[Dimension, Sequence[str]] | None = None,
+        window: int = 7 * DAY,
+        explain: Mapping[str, Explain] | None = None,
+        page_size: int = 1000,
+    ) -> Iterator[AnsweredRun]:
+        """
+        Yield the outcomes that a readout counts, one by one, each with its run and the records that this wrote.
+
+        Reads a page at a time, each in a snapshot of its own: memory does not grow with the range, and what is
+        recorded meanwhile may be among them. The first parameters are those of :meth:`readout`.
+
+        :param explain: what says of the runs of an outcome what this is about, by the outcome
+        :param page_size: the most outcomes read at once
+        """
+        with self.database.snapshot() as connection:
+            statements = statements_of(connection, start, end, range_of, grouping, where, window)
+        yield from runs_behind(self.database, statements, explain or {}, page_size)
+
+    @cached_property
+    def evidence(self) -> SiteDatabase:
+        """The same database for what a readout of figures does not read: the history, and the written records."""
+        requirements = Requirements(DERIVATION_TABLES, page="docs/how-to/database-user.md")
+        return SiteDatabase(self.nrllm_conn_id, requirements, seconds=self.database.seconds)
+
+    def reasons_of_unknown(self, uuids: Collection[str], *, window: int = 7 * DAY) -> dict[str, str]:
+        """
+        Return why runs are ``unknown``, in words, by the evidence that is there now.
+
+        Needs the right to read what a derivation reads.
+
+        :param uuids: of the runs
+        :param window: the window the outcomes were derived with, in seconds
+        """
+        with self.evidence.snapshot() as connection:
+            return read_reasons(connection, uuids, window)

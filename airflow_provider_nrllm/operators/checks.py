@@ -191,7 +191,7 @@ class NrLlmOutcomeCheckOperator(BaseOperator):
     def _settings_to_mend(self) -> list[str]:
         """Return what leads to many ``unknown``, in the words of the purge guard."""
         try:
-            oldest = PurgeReader(self.hook.database).oldest_history()
+            oldest = PurgeReader(self.hook.evidence).oldest_history()
         except (NrLlmPrivilegeError, NrLlmSchemaError) as error:
             return [f"How far sys_history reaches back is not known. {error}"]
         return history_to_mend(

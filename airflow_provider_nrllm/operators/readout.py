@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -12,18 +11,21 @@ from typing import Any
 from airflow.providers.common.compat.sdk import BaseOperator, Context, ObjectStoragePath
 
 from airflow_provider_nrllm.edits.meanings import AUTOMATIC_FIELDS, PLACE_FIELDS, RELEASE_FIELDS, IgnoredFields
-from airflow_provider_nrllm.exceptions import NrLlmExtraError
+from airflow_provider_nrllm.exceptions import NrLlmPrivilegeError
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
 from airflow_provider_nrllm.links import PAGE_LINKS
 from airflow_provider_nrllm.operators.arguments import check_interval, check_partitions, partition_of_run
 from airflow_provider_nrllm.outcomes.partitions import window_seconds
+from airflow_provider_nrllm.outcomes.reasons import NOT_LOOKED_UP
+from airflow_provider_nrllm.outcomes.rules import ObservedOutcome
+from airflow_provider_nrllm.readout.behind import Explain
 from airflow_provider_nrllm.readout.counts import RangeOf, Readout
 from airflow_provider_nrllm.readout.exports import XCOM_GROUPS, as_json
-from airflow_provider_nrllm.readout.folders import LATEST, folder_of, newest_first
+from airflow_provider_nrllm.readout.files import page_writer, write_files
 from airflow_provider_nrllm.readout.groups import filters_of, grouping_of
 from airflow_provider_nrllm.readout.markdown import as_markdown
-from airflow_provider_nrllm.readout.spreadsheet import as_csv
+from airflow_provider_nrllm.readout.runs import AnsweredRun, LinkTemplate
 
 
 class NrLlmOutcomeReadoutOperator(BaseOperator):
@@ -59,6 +61,12 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         or an ``ObjectStoragePath`` (templated); needs the extra ``readout``
     :param dated_folders: whether each readout goes into a folder of its own below ``output_path``, named by the end of
         its range (UTC), and the newest of them into ``latest`` as well
+    :param runs: whether to write also ``runs.csv``, a row for each outcome that counts, with the records that its run
+        wrote, and to show the last 200 of each source on the page; needs ``output_path``. Why a run is ``unknown`` is
+        told if the connection's user may read what a derivation reads
+    :param link_template: the address of a record in the TYPO3 backend, such as
+        ``https://www.example.org/typo3/record/edit?edit[{table}][{uid}]=edit``; ``{run}`` and ``{site}`` may be in it
+        as well; needs ``runs``
     :param edited_audit: whether to look also at how much of EDITED is about the text that runs wrote (ADR-185);
         needs the right to read ``sys_history.history_data``
     :param window: the window the outcomes were derived with: whole days or a timedelta
@@ -87,6 +95,8 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         partition_timezone: str | None = None,
         output_path: str | ObjectStoragePath | None = None,
         dated_folders: bool = False,
+        runs: bool = False,
+        link_template: str | None = None,
         edited_audit: bool = False,
         window: int | timedelta = 7,
         release_fields: Sequence[str] = RELEASE_FIELDS,
@@ -102,6 +112,12 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         RangeOf(range_of)
         window_seconds(window)
         IgnoredFields.of(release_fields, automatic_fields, place_fields)
+        if runs and output_path is None:
+            raise ValueError("runs is True without output_path; expected the directory that runs.csv is written to")
+        if link_template is not None:
+            LinkTemplate.of(link_template)
+            if not runs:
+                raise ValueError("link_template is given without runs; expected runs=True, which the links are for")
         check_interval(interval_start, interval_end)
         check_partitions(partition_width, partition_timezone)
         self.nrllm_conn_id = nrllm_conn_id
@@ -116,7 +132,10 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         self.partition_timezone = partition_timezone
         self.output_path = output_path
         self.dated_folders = dated_folders
+        self.runs = runs
+        self.link_template = link_template
         self.edited_audit = edited_audit
+        self._may_not_read = False
         self.window = window
         self.release_fields = release_fields
         self.automatic_fields = automatic_fields
@@ -127,9 +146,17 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         """The hook that counts."""
         return NrLlmReadoutHook(self.nrllm_conn_id, statement_timeout=self.execution_timeout)
 
+    @cached_property
+    def _audit_hook(self) -> NrLlmEditedAuditHook:
+        return NrLlmEditedAuditHook(self.nrllm_conn_id, statement_timeout=self.execution_timeout)
+
+    @property
+    def _ignored(self) -> IgnoredFields:
+        return IgnoredFields.of(self.release_fields, self.automatic_fields, self.place_fields)
+
     def execute(self, context: Context) -> dict[str, Any]:
         """Count, log, write the files, and return the figures."""
-        as_html = _page_writer() if self.output_path else None
+        as_html = page_writer() if self.output_path else None
         partition = partition_of_run(
             context,
             start=self.interval_start,
@@ -150,66 +177,56 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         if self.edited_audit:
             readout = self._audited(readout)
         self.log.info("Readout\n%s", as_markdown(readout, XCOM_GROUPS))
-        files = list(self._write(readout, as_html)) if as_html else []
+        files: list[str] = []
+        if as_html and self.output_path:
+            link = LinkTemplate.of(self.link_template) if self.link_template else None
+            runs = self._runs_behind(readout) if self.runs else None
+            written = write_files(
+                self.output_path, readout, as_html, dated_folders=self.dated_folders, runs=runs, link=link
+            )
+            files = list(written)
         return {**as_json(readout, XCOM_GROUPS), "files": files}
 
     def _audited(self, readout: Readout) -> Readout:
         """Return the readout with what the edits of its edited runs are."""
-        edited = NrLlmEditedAuditHook(self.nrllm_conn_id, statement_timeout=self.execution_timeout).edited_by_group(
+        edited = self._audit_hook.edited_by_group(
             readout.start,
             readout.end,
             grouping=readout.grouping,
             window=window_seconds(self.window),
-            ignored=IgnoredFields.of(self.release_fields, self.automatic_fields, self.place_fields),
+            ignored=self._ignored,
             range_of=readout.range_of,
             where=readout.where,
         )
         groups = tuple(replace(group, edited=edited.get(group.key)) for group in readout.groups)
         return replace(readout, groups=groups, audited=True)
 
-    def _write(self, readout: Readout, as_html: Callable[[Readout], str]) -> Iterator[str]:
-        """Write the files and yield where they are."""
-        directory = (
-            self.output_path
-            if isinstance(self.output_path, ObjectStoragePath)
-            else ObjectStoragePath(str(self.output_path))
+    def _runs_behind(self, readout: Readout) -> Iterator[AnsweredRun]:
+        """Yield the runs that the readout counts."""
+        explain: dict[str, Explain] = {ObservedOutcome.UNKNOWN: self._reasons_of_unknown}
+        if self.edited_audit:
+            explain[ObservedOutcome.EDITED] = self._meanings_of_edited
+        yield from self.hook.runs(
+            readout.start,
+            readout.end,
+            grouping=readout.grouping,
+            range_of=readout.range_of,
+            where=readout.where,
+            window=readout.window,
+            explain=explain,
         )
-        contents: Mapping[str, str] = {
-            "outcomes.json": json.dumps(as_json(readout), ensure_ascii=False, indent=1) + "\n",
-            "outcomes.csv": as_csv(readout),
-            "outcomes.html": as_html(readout),
-        }
-        for folder in self._folders(directory, readout.end):
-            folder.mkdir(parents=True, exist_ok=True)
-            for name, text in contents.items():
-                path = folder / name
-                path.write_bytes(text.encode("utf-8"))
-                self.log.info("Written: %s", path)
-                yield str(path)
 
-    def _folders(self, directory: ObjectStoragePath, end: int) -> Iterator[ObjectStoragePath]:
-        """Yield the folders that the files go into."""
-        if not self.dated_folders:
-            yield directory
-            return
-        name = folder_of(end)
-        yield directory / name
-        # A backfill of an older range leaves the newest where it is.
-        if newest_first(path.name for path in directory.iterdir())[0] == name:
-            yield directory / LATEST
+    def _reasons_of_unknown(self, uuids: Collection[str]) -> Mapping[str, str]:
+        """Return why runs are ``unknown``, or that it may not be looked up."""
+        if not self._may_not_read:
+            try:
+                return self.hook.reasons_of_unknown(uuids, window=window_seconds(self.window))
+            except NrLlmPrivilegeError as error:
+                self._may_not_read = True
+                self.log.warning("Why runs are unknown is not looked up. %s", error)
+        return dict.fromkeys(uuids, NOT_LOOKED_UP)
 
-
-def _page_writer() -> Callable[[Readout], str]:
-    """
-    Return what writes the page.
-
-    :raises NrLlmExtraError: where the extra is not installed
-    """
-    try:
-        from airflow_provider_nrllm.readout.page import as_html
-    except ImportError as error:
-        raise NrLlmExtraError(
-            f"The HTML page of a readout cannot be drawn: {error}. Expected Jinja: "
-            "pip install 'airflow-provider-nrllm[readout]', or leave out the argument output_path."
-        ) from error
-    return as_html
+    def _meanings_of_edited(self, uuids: Collection[str]) -> Mapping[str, str]:
+        """Return what the edits of runs are to the text that they wrote."""
+        meanings = self._audit_hook.meanings_of(uuids, window=window_seconds(self.window), ignored=self._ignored)
+        return {uuid: meaning.words for uuid, meaning in meanings.items()}

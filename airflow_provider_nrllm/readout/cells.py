@@ -11,8 +11,26 @@ from airflow_provider_nrllm.readout.shares import Difference, PooledDifference, 
 MINUS = "\N{MINUS SIGN}"
 NO_SHARE = "\N{EN DASH}"
 
+
+class Link(NamedTuple):
+    """
+    A text that may lead somewhere.
+
+    :param address: where it leads; empty for nowhere
+    """
+
+    text: str
+    address: str = ""
+
+
+class Links(NamedTuple):
+    """A cell of texts that may lead somewhere."""
+
+    links: tuple[Link, ...]
+
+
 #: What a cell holds; :func:`lines_of` and :func:`cell_text` say how it reads.
-Cell = str | Share | Difference | PooledDifference
+Cell = str | Links | Share | Difference | PooledDifference
 
 #: Of a difference whose interval holds 0.
 UNTOLD = "cannot be told yet"
@@ -37,6 +55,7 @@ class Table(NamedTuple):
     :param topic: one word that tells it from the others
     :param head: what stands above the names, then above the cells
     :param notes: what is said under it, a sentence each
+    :param texts: whether its cells are texts, which are data, and not figures
     :param groups_in_head: whether groups stand above the cells, and periods before them
     """
 
@@ -47,6 +66,7 @@ class Table(NamedTuple):
     rows: tuple[Row, ...]
     groups_in_head: bool = False
     notes: tuple[str, ...] = ()
+    texts: bool = False
 
 
 def by_words(grouping: Sequence[Dimension]) -> str:
@@ -63,6 +83,8 @@ def lines_of(cell: Cell) -> tuple[str, ...]:
     """Return what a cell says: its figure, then, for a share or a difference, how sure it is."""
     if isinstance(cell, str):
         return (cell,)
+    if isinstance(cell, Links):
+        return tuple(link.text for link in cell.links) or (NO_SHARE,)
     if cell.value is None:
         return (NO_SHARE,)
     if cell.interval is None:

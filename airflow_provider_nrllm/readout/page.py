@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
-from airflow_provider_nrllm.readout.cells import UNTOLD, by_words, counted, lines_of, words
+from airflow_provider_nrllm.readout.cells import UNTOLD, Table, by_words, counted, lines_of, words
 from airflow_provider_nrllm.readout.counts import Readout
 from airflow_provider_nrllm.readout.pictures import bars_of, gaps_of
 from airflow_provider_nrllm.readout.sentences import NO_RECOMMENDATION, head_lines
@@ -27,12 +27,14 @@ HATCHES: Mapping[str, str] = {
 }
 
 
-def as_html(readout: Readout) -> str:
+def as_html(readout: Readout, runs: Mapping[str, Table] | None = None) -> str:
     """
     Return the readout as a page with all tables and pictures.
 
     Nothing in it is loaded from elsewhere, no script runs, and all text is escaped. It follows the reader's choice of
     light or dark.
+
+    :param runs: the table of runs of each source, which stands behind the others of that source
     """
     environment = Environment(
         loader=PackageLoader("airflow_provider_nrllm.readout", ""),
@@ -54,12 +56,24 @@ def as_html(readout: Readout) -> str:
         summary=summary_of(readout),
         head=list(head_lines(readout)),
         note=NO_RECOMMENDATION,
-        tables=list(tables_of(readout, readout.groups[:PAGE_GROUPS])),
+        tables=_with_runs(list(tables_of(readout, readout.groups[:PAGE_GROUPS])), runs or {}),
         groups_left_out=max(len(readout.groups) - PAGE_GROUPS, 0),
         pictures=bars_of(readout),
         gaps=gaps_of(readout),
         timelines=timelines_of(readout),
     )
+
+
+def _with_runs(tables: Sequence[Table], runs: Mapping[str, Table]) -> list[Table]:
+    """Return all tables, those of runs behind the others of their source."""
+    explicit = [table for table in tables if table.topic.startswith("explicit")]
+    observed = [table for table in tables if table not in explicit]
+    return [
+        *observed,
+        *(table for source, table in runs.items() if source == "observed"),
+        *explicit,
+        *(table for source, table in runs.items() if source == "explicit"),
+    ]
 
 
 def _unbroken(text: str) -> str:

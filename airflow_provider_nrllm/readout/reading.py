@@ -93,16 +93,20 @@ def read_answered(
     Return a page of the outcomes that count, and after which uid the next one begins; None after the last.
 
     :param after: the uid of the last row of the page before
-    :param limit: the most rows of the page, before :attr:`ReadoutStatements.where` leaves some out
+    :param limit: the most rows of the page, before those are left out that do not count
     :param values: the outcomes that are asked for
     """
-    rows = connection.execute(statements.outcomes_after(after, limit, values)).fetchall()
+    last, rows = connection.execute(statements.page_after(after, limit, values)).one()
+    if last is None:
+        return [], None
     answered = []
-    for uid, correlation_id, value, at, *labels in rows:
+    for uid, correlation_id, value, at, *labels in connection.execute(
+        statements.outcomes_between(after, int(last), values)
+    ):
         key = _key_among(statements, labels)
         if key is not None:
             answered.append(Answered(int(uid), text_of(correlation_id), text_of(value), int(at), key))
-    return answered, int(rows[-1][0]) if len(rows) == limit else None
+    return answered, int(last) if rows == limit else None
 
 
 def key_of(labels: Sequence[Any]) -> GroupKey:

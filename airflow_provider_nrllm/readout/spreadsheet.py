@@ -33,7 +33,7 @@ def as_csv(readout: Readout) -> str:
     writer.writerow(CSV_COLUMNS)
     writer.writerows(_csv_head(readout))
     for group in readout.groups:
-        labels = _csv_labels(group.key)
+        labels = csv_labels(group.key)
         writer.writerows([table, *labels, *figures] for table, *figures in _csv_figures(group))
         writer.writerows([table, *labels, *figures] for table, *figures in _csv_over_time(group, readout.width))
     writer.writerows(_csv_differences(readout))
@@ -52,10 +52,10 @@ def _csv_head(readout: Readout) -> Iterator[list[Any]]:
     start = "" if readout.start is None else utc(readout.start)
     told = {"start": start, "end": utc(readout.end), "range_of": str(readout.range_of), "currency": readout.currency}
     for name, text in told.items():
-        yield ["readout", "", "", "", "", name, _cell(text), "", "", "", ""]
+        yield ["readout", "", "", "", "", name, csv_cell(text), "", "", "", ""]
     for dimension, names in readout.where.items():
         for name in names:
-            yield ["where", _cell(name), str(Kind.NAMED), "", "", str(dimension), "", "", "", "", ""]
+            yield ["where", csv_cell(name), str(Kind.NAMED), "", "", str(dimension), "", "", "", "", ""]
     for name, count in readout.coverage.counts.items():
         yield ["coverage", "", "", "", "", name, "", count, readout.coverage.made, "", ""]
     for note in (NO_RECOMMENDATION, readout.dated_in_words, *OBSERVED_NOTES):
@@ -96,9 +96,9 @@ def _csv_differences(readout: Readout) -> Iterator[list[Any]]:
             continue
         for row in compared.rows:
             for value, difference in row.differences.items():
-                yield [f"{source} compared", *_csv_labels(row.group.key), value, *_csv_share(difference)]
+                yield [f"{source} compared", *csv_labels(row.group.key), value, *_csv_share(difference)]
         for pooled in compared.pooled:
-            labels = ["", "", *_csv_labels((pooled.label,))[:2]]
+            labels = ["", "", *csv_labels((pooled.label,))[:2]]
             for value, over_all in pooled.differences.items():
                 figures = _csv_share(over_all)
                 # Of how many strata it is.
@@ -109,14 +109,15 @@ def _csv_changes(readout: Readout) -> Iterator[list[Any]]:
     for source, value in (("explicit", ExplicitOutcome.HELPFUL), ("observed", ObservedOutcome.ACCEPTED_UNCHANGED)):
         changes = changes_of(readout, value)
         for row in changes.rows if changes else ():
-            table, labels, since = f"{source} changed", _csv_labels(row.group.key), changes.since if changes else ""
+            table, labels, since = f"{source} changed", csv_labels(row.group.key), changes.since if changes else ""
             yield [table, *labels, f"{value} before {since}", *_csv_share(row.earlier)]
             yield [table, *labels, f"{value} from {since} on", *_csv_share(row.later)]
             yield [table, *labels, f"{value} change", *_csv_share(row.difference)]
 
 
-def _csv_labels(key: GroupKey) -> list[str]:
-    cells = [cell for label in key for cell in (_cell(label.name), str(label.kind))]
+def csv_labels(key: GroupKey) -> list[str]:
+    """Return the name and the kind of a group in each of two dimensions."""
+    cells = [cell for label in key for cell in (csv_cell(label.name), str(label.kind))]
     return cells + [""] * (4 - len(cells))
 
 
@@ -132,5 +133,6 @@ def _csv_share(share: Share | Difference | PooledDifference) -> list[Any]:
     return [figures.get(name, "") for name in ("value", "count", "of", "low", "high")]
 
 
-def _cell(name: str) -> str:
+def csv_cell(name: str) -> str:
+    """Return a name, with an apostrophe in front if a spreadsheet would take it for a formula."""
     return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name

@@ -123,26 +123,37 @@ class ReadoutStatements:
         columns: list[Any] = [func.count(), *(func.sum(case((condition, 1), else_=0)) for condition in counted)]
         return select(*columns).select_from(runs)
 
-    def outcomes_after(self, uid: int, limit: int, values: Sequence[str]) -> Select[Any]:
+    def page_after(self, uid: int, limit: int, values: Sequence[str]) -> Select[Any]:
         """
-        The outcome rows that count, in the order of their uids: ``uid, correlation_id, outcome, at`` of each.
-
-        Then its kinds and names: those it is grouped by, and those that :attr:`where` asks for.
+        The uid of the last outcome row of a page, and how many rows it has, whether or not they count.
 
         :param uid: that of the last row before
         :param limit: the most rows
         :param values: the outcomes that are asked for
         """
-        counted = self._counted()
-        page = (
-            select(counted)
-            .where(counted.c.outcome.in_(values), counted.c.uid > uid)
-            .order_by(counted.c.uid)
+        early = true() if self.start is None or self.range_of is RangeOf.RUN else outcome.c.crdate >= self.start
+        rows = (
+            select(outcome.c.uid)
+            .where(self._valued(outcome, values), outcome.c.uid > uid, early)
+            .order_by(outcome.c.uid)
             .limit(limit)
-            .cte("page")
+            .subquery()
         )
+        columns: list[Any] = [func.max(rows.c.uid), func.count()]
+        return select(*columns)
+
+    def outcomes_between(self, after: int, last: int, values: Sequence[str]) -> Select[Any]:
+        """
+        The outcome rows of a page that count, in the order of their uids: ``uid, correlation_id, outcome, at`` of each.
+
+        Then its kinds and names: those it is grouped by, and those that :attr:`where` asks for.
+
+        :param after: the uid of the last row before
+        :param last: the uid of the last row of the page
+        :param values: the outcomes that are asked for
+        """
         labels = self._labels()
-        labelled = labels.of(page)
+        labelled = labels.of(self._counted(self._valued(outcome, values), outcome.c.uid > after, outcome.c.uid <= last))
         columns: list[Any] = [labelled.c[name] for name in ("uid", "correlation_id", "outcome", "at")]
         return select(*columns, *labels.columns(labelled, self.dimensions)).order_by(labelled.c.uid)
 
@@ -154,21 +165,28 @@ class ReadoutStatements:
     def _labels(self) -> Labels:
         return Labels(self.dialect, self.collations, self.dimensions)
 
-    def _counted(self) -> CTE:
-        """The outcome rows that count: of a known value, in the range, one for each correlation id and source."""
-        valued = (self._valued(outcome, [*EXPLICIT, *OBSERVED]), outcome.c.correlation_id != "")
+    def _counted(self, *page: ColumnElement[bool]) -> CTE:
+        """
+        The outcome rows that count: of a known value, in the range, one for each correlation id and source.
+
+        :param page: what else has to hold of a row; few rows then, whose runs are looked up one by one
+        """
+        valued = (self._valued(outcome, [*EXPLICIT, *OBSERVED]), outcome.c.correlation_id != "", *page)
         columns = (outcome.c.uid, outcome.c.correlation_id, outcome.c.outcome)
-        if self.range_of is RangeOf.OUTCOME:
+        if self.range_of is RangeOf.RECORDED:
+            recorded = outcome.c.crdate
+            counted = select(*columns, recorded.label("at")).where(
+                *valued, self._in_range(recorded), ~self._superseded(outcome)
+            )
+        elif self.range_of is RangeOf.OUTCOME or page:
             # What was recorded before the range settled before it.
-            early = true() if self.start is None else outcome.c.crdate >= self.start
-            dated = select(*columns, self._settled().label("at")).where(*valued, early)
+            early = true() if self.start is None or self.range_of is RangeOf.RUN else outcome.c.crdate >= self.start
+            at = self._settled() if self.range_of is RangeOf.OUTCOME else self._made()
+            dated = select(*columns, at.label("at")).where(*valued, early)
             # The offset keeps engines from writing the expression out, and asking for the run, once for each use.
             # With a limit beside it: SQLAlchemy 1.4 makes one for SQLite, and its parameter comes last of all.
             rows = dated.limit(_ALL_ROWS).offset(0).cte("dated")
             counted = select(rows).where(self._in_range(rows.c.at), ~self._superseded(rows))
-        elif self.range_of is RangeOf.RECORDED:
-            at = outcome.c.crdate
-            counted = select(*columns, at.label("at")).where(*valued, self._in_range(at), ~self._superseded(outcome))
         else:
             runs = self._run_times()
             counted = (
@@ -177,6 +195,15 @@ class ReadoutStatements:
                 .where(*valued, ~self._superseded(outcome))
             )
         return counted.cte("counted")
+
+    def _made(self) -> ColumnElement[Any]:
+        """When an outcome's first run was made; NULL without one."""
+        return (
+            select(func.min(run.c.crdate))
+            .where(self._same(run.c.uuid, outcome.c.correlation_id))
+            .correlate(outcome)
+            .scalar_subquery()
+        )
 
     def _settled(self) -> ColumnElement[Any]:
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
 from airflow_provider_nrllm.operators.checks import NrLlmOutcomeCheckOperator
 from airflow_provider_nrllm.operators.readout import NrLlmOutcomeReadoutOperator
+from airflow_provider_nrllm.outcomes.reasons import NOT_LOOKED_UP, REFUSED, Reason
 from tests.typo3.grants import TYPO3, USER, documented_grants, run_as_admin
 from tests.typo3.loader import load_typo3
 from tests.typo3.readouts import calls, outcome
@@ -59,6 +61,23 @@ def test_a_check_by_the_documented_user_says_what_it_could_not_look_at(restricte
     task = NrLlmOutcomeCheckOperator(task_id="check", nrllm_conn_id=restricted.conn_id, max_unknown=0.0, min_cases=1)
     with pytest.raises(NrLlmOutcomeCheckError, match=r"unknown 1 of 2.*How far sys_history reaches back is not known"):
         task.execute({})
+
+
+def test_the_documented_user_writes_runs_and_says_what_it_may_not_look_up(restricted, tmp_path):
+    of_derivation = documented_grants(restricted.name)
+    run_as_admin(restricted, *grants(restricted.name)[0])
+    outcome(restricted.engine, "05-unhide-only", "unknown")
+
+    def reasons():
+        read(restricted, runs=True, output_path=str(tmp_path))
+        with (tmp_path / "runs.csv").open(newline="") as file:
+            return {row["run"]: row["reason"] for row in csv.DictReader(file)}
+
+    assert {"02-human-edit": "", "05-unhide-only": REFUSED} == reasons()
+    run_as_admin(restricted, *(statement for statement in of_derivation if "t3ver_wsid" in statement))
+    assert {"02-human-edit": "", "05-unhide-only": NOT_LOOKED_UP} == reasons()
+    run_as_admin(restricted, *(statement for statement in of_derivation if "sys_history" in statement))
+    assert {"02-human-edit": "", "05-unhide-only": Reason.FIELDS} == reasons()
 
 
 def test_the_documented_user_audits(restricted):

@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import date, timedelta
 
 from airflow_provider_nrllm.edits.meanings import Meaning
+from airflow_provider_nrllm.outcomes.evidence import Target
+from airflow_provider_nrllm.outcomes.reasons import Reason
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
 from airflow_provider_nrllm.readout.counts import (
     EditedRuns,
@@ -22,6 +24,7 @@ from airflow_provider_nrllm.readout.counts import (
 )
 from airflow_provider_nrllm.readout.groups import Dimension, Kind, Label
 from airflow_provider_nrllm.readout.periods import PeriodWidth
+from airflow_provider_nrllm.readout.runs import AnsweredRun
 from tests.typo3.readouts import CRAB, DAY, FORMULA, LONG, MARCH, QUOTES, ROCKET, SCRIPT
 
 HEADING = "$x^2$ &amp; _a_\n# no heading"
@@ -110,3 +113,24 @@ WORLD = readout(
     PERIODS,
     audited=True,
 )
+
+
+def answered(run: str, outcome: str, at: int = MARCH, model: str = "model-a", **of: object) -> AnsweredRun:
+    """Return a run behind a readout by served model, which settled when it counts."""
+    key = (Label(Kind.NAMED, model),)
+    return AnsweredRun(**{"site": "nrllm_default", "settled": at, **of}, run=run, outcome=outcome, at=at, key=key)  # type: ignore[arg-type]
+
+
+#: Of each outcome a run of each name, with no, one and many records.
+RUNS = [
+    answered(
+        f"{number:08}-1111-4111-8111-{place:012}",
+        value,
+        MARCH + DAY * number,
+        name,
+        records=tuple(Target("tx_news_domain_model_news", uid + 1) for uid in range((0, 1, 12)[number % 3])),
+        reason=f"{Reason.GONE}; {Reason.TRIMMED}" if value == "unknown" else "",
+    )
+    for number, name in enumerate(["model-a", *NAMES])
+    for place, value in enumerate([*ObservedOutcome, *ExplicitOutcome])
+]

@@ -15,7 +15,8 @@ from pypdfium2 import PdfDocument
 from airflow_provider_nrllm.readout.counts import together
 from airflow_provider_nrllm.readout.page import as_html
 from airflow_provider_nrllm.readout.periods import PeriodWidth
-from tests.typo3.reports import EDITED, NAMES, WORLD, over_time, readout
+from airflow_provider_nrllm.readout.runs import LinkTemplate, RunsShown, runs_tables
+from tests.typo3.reports import EDITED, NAMES, RUNS, WORLD, over_time, readout
 
 MONDAY = date(2026, 3, 2)
 
@@ -52,7 +53,11 @@ SMALLEST_TEXT = """
 def file(tmp_path_factory):
     """The page as a file."""
     path = tmp_path_factory.mktemp("page") / "outcomes.html"
-    path.write_text(as_html(WORLD), "utf-8")
+    shown = RunsShown()
+    for run in RUNS:
+        shown.add(run)
+    link = LinkTemplate.of("https://www.example.org/typo3/record/edit?edit[{table}][{uid}]=edit")
+    path.write_text(as_html(WORLD, runs_tables(shown, WORLD.grouping, link)), "utf-8")
     return path
 
 
@@ -101,7 +106,7 @@ def test_text_in_pictures_is_at_least_11_pixels_high(opened, width):
 
 def test_at_1280_pixels_every_table_is_whole(opened):
     whole = is_wider_than_its_place(opened(1280), ".scroll")
-    assert [False] * 11 == whole
+    assert [False] * 13 == whole
 
 
 def test_at_390_pixels_the_figures_scroll_and_the_names_and_the_caption_stay(opened):
