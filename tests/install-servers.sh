@@ -1,5 +1,5 @@
 #!/bin/sh
-# Brings what the tests need beside Python: MariaDB, PostgreSQL, PgBouncer, what mysqlclient is built with, and Chromium.
+# Brings what the tests need beside Python: MariaDB, Galera, PostgreSQL, PgBouncer, what mysqlclient is built with, and Chromium.
 # On Debian and Ubuntu it installs the packages (through sudo where we are not root). Elsewhere it says what is
 # missing. The tests start servers of their own: those of the packages are not started.
 set -eu
@@ -25,6 +25,13 @@ has_client_library() {
     return 1
 }
 
+have_galera() {
+    for library in /usr/lib/galera/libgalera_smm.so /usr/lib*/galera-4/libgalera_smm.so; do
+        [ -e "$library" ] && return 0
+    done
+    return 1
+}
+
 have_python_header() {
     "$python" -c 'import os, sysconfig; raise SystemExit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))'
 }
@@ -34,13 +41,16 @@ have postgres && have initdb || add postgresql
 has_client_library || { add libmariadb-dev; add pkg-config; }
 have cc || have gcc || add gcc
 have_python_header || add python3-dev
+have_galera || add galera-4
+have rsync || add rsync
+have lsof || add lsof
 have pgbouncer || add pgbouncer
 have chromium || have chromium-browser || have google-chrome || add chromium
 
 [ -z "$packages" ] && exit 0
 
 if ! command -v apt-get >/dev/null; then
-    echo "The tests need MariaDB, PostgreSQL, PgBouncer, a C build of mysqlclient, and Chromium; install what Debian calls:$packages" >&2
+    echo "The tests need MariaDB with Galera, PostgreSQL, PgBouncer, a C build of mysqlclient, and Chromium; install what Debian calls:$packages" >&2
     exit 1
 fi
 

@@ -15,13 +15,14 @@ from typing import Any
 from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
 
-#: Modes change what a quote, an empty text or a missing value is; a limit cuts rows off; an error has to be English
-#: to be explained. MariaDB keeps the answers of a subquery by the columns it depends on, and compares these by their
-#: collation: it would give the answer for ``abc`` to ``ABC``. A time for versioned tables would show old rows.
+#: Modes change what a quote, an empty text or a missing value is; a uid of 0 is 0, not the next one; a limit cuts rows
+#: off; an error has to be English to be explained. MariaDB keeps the answers of a subquery by the columns it depends
+#: on, and compares these by their collation: it would give the answer for ``abc`` to ``ABC``. A time for versioned
+#: tables would show old rows.
 _MYSQL = (
-    "SET SESSION sql_mode='STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', sql_select_limit=18446744073709551615, "
-    "sql_auto_is_null=0, sql_safe_updates=0, sql_big_selects=1, completion_type='NO_CHAIN', time_zone='+00:00', "
-    "lc_messages='en_US'"
+    "SET SESSION sql_mode='STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO', "
+    "sql_select_limit=18446744073709551615, sql_auto_is_null=0, sql_safe_updates=0, sql_big_selects=1, "
+    "completion_type='NO_CHAIN', time_zone='+00:00', lc_messages='en_US'"
     " /*M!100300 , optimizer_switch='subquery_cache=off', system_versioning_asof=DEFAULT */"
 )
 #: MariaDB limits each statement, MySQL those that read; each passes over the other's comment.

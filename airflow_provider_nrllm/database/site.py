@@ -57,6 +57,7 @@ class SiteDatabase:
         self.requirements = requirements or Requirements()
         self.seconds = seconds
         self._logs_statements = False
+        self._is_cluster = False
 
     @cached_property
     def engine(self) -> Engine:
@@ -70,14 +71,18 @@ class SiteDatabase:
             variables = _variables(engine)
             # A server that replicates statements refuses to write with READ COMMITTED.
             self._logs_statements = variables.get("log_bin") == "ON" and variables.get("binlog_format") == "STATEMENT"
-            if variables.get("wsrep_on") == "ON" or variables.get("group_replication_single_primary_mode") == "OFF":
-                _log.warning(
-                    "Connection %r: the server is a node of a cluster whose nodes do not share row locks. Let the "
-                    "connections of all who write outcomes of this site name the same node: see "
-                    "docs/how-to/connection.md.",
-                    self.conn_id,
-                )
+            self._is_cluster = (
+                variables.get("wsrep_on") == "ON" or variables.get("group_replication_single_primary_mode") == "OFF"
+            )
         return engine
+
+    def is_cluster(self) -> bool:
+        """
+        Return whether the server is one of several that are written to and do not share row locks.
+
+        Such are the nodes of a Galera cluster, and the primaries of a MySQL group with several.
+        """
+        return self.engine is not None and self._is_cluster
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import insert
 from sqlalchemy.engine import Connection
@@ -35,6 +35,8 @@ from airflow_provider_nrllm.outcomes.rules import (
 from airflow_provider_nrllm.outcomes.statements import PageKey
 
 CORRELATION_ID_LENGTH = 36
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +207,24 @@ class NrLlmHook(SiteHook):
             ]
 
         # A page is recorded again while it is in hand: a purge beside it may take what it was read from.
-        recorded, purged = self.database.write(record_locked)
+        recorded, purged = self._write(record_locked)
         if purged:
             # A purge took these runs after their evidence was read. There is no row to lock any more.
-            recorded += self.database.write(
+            recorded += self._write(
                 lambda connection: self._insert_unanswered(connection, purged, outcomes), "SERIALIZABLE"
             )
         return recorded
+
+    def _write(self, work: Callable[[Connection], T], isolation_level: str = "READ COMMITTED") -> T:
+        """Do some work on outcomes in one transaction; where nodes do not share locks, one of them at a time."""
+
+        def claimed(connection: Connection) -> T:
+            if self.database.is_cluster():
+                for statement in statements.claim_outcomes():
+                    connection.execute(statement)
+            return work(connection)
+
+        return self.database.write(claimed, isolation_level)
 
     @staticmethod
     def _insert_unanswered(
@@ -254,7 +267,7 @@ class NrLlmHook(SiteHook):
                 insert(outcome_table), statements.outcome_rows({correlation_id: rating}, int(time.time()))
             )
 
-        self.database.write(replace_rating, "SERIALIZABLE")
+        self._write(replace_rating, "SERIALIZABLE")
 
     def outcomes(self, correlation_id: str) -> Outcomes:
         """

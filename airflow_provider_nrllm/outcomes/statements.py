@@ -18,6 +18,7 @@ from sqlalchemy import (
     delete,
     exists,
     func,
+    insert,
     literal,
     null,
     or_,
@@ -25,7 +26,7 @@ from sqlalchemy import (
     true,
     union_all,
 )
-from sqlalchemy.sql import ColumnElement, Delete, Select
+from sqlalchemy.sql import ColumnElement, Delete, Insert, Select
 from sqlalchemy.sql.selectable import CompoundSelect, FromClause
 
 from airflow_provider_nrllm.database.conditions import any_of, same_id, value_among, zero_if_null
@@ -298,6 +299,17 @@ def outcome_rows(outcomes: Mapping[str, str], now: int) -> list[dict[str, Any]]:
         {"pid": 0, "correlation_id": correlation_id, "outcome": str(value), "crdate": now, "tstamp": now}
         for correlation_id, value in outcomes.items()
     ]
+
+
+def claim_outcomes() -> tuple[Insert, Delete]:
+    """
+    Write and delete a row of uid 0, so that of the transactions that do so at once a cluster lets one commit.
+
+    Its nodes do not share locks, but certify by primary keys what a transaction wrote. No other transaction sees
+    the row, and the next uid stays what it was.
+    """
+    row = {"uid": 0, "pid": 0, "correlation_id": "", "outcome": "", "crdate": 0, "tstamp": 0}
+    return insert(outcome).values(row), delete(outcome).where(outcome.c.uid == 0)
 
 
 def delete_ratings(dialect: str, correlation_id: str) -> Delete:

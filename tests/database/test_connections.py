@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Callable, Iterator
@@ -17,9 +16,8 @@ from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
 from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
 from tests.typo3 import tables
 from tests.typo3.loader import load_case
-from tests.typo3.servers import MariaDB
 from tests.typo3.sites import Site
-from tests.typo3.tables import create_tables, outcome_rows
+from tests.typo3.tables import outcome_rows
 from tests.typo3.worlds import DAY, START, many_runs
 
 USER = "nrllm_test"
@@ -212,24 +210,6 @@ def test_a_row_that_changed_since_it_was_read_is_read_again(make_site: Callable[
         finally:
             administrator.execute(text("SET GLOBAL innodb_snapshot_isolation = OFF"))
     assert ["completed", "failed"] == seen
-
-
-class ClusterNode(MariaDB):
-    """A node of a cluster that has no other node."""
-
-    def _command(self) -> list[str]:
-        return [*super()._command(), "--wsrep-on=ON", "--binlog-format=ROW"]
-
-
-def test_a_node_of_a_cluster_is_a_warning(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    node = ClusterNode()
-    try:
-        create_tables(node.engine())
-        monkeypatch.setenv("AIRFLOW_CONN_NODE", json.dumps(node.connection))
-        assert NrLlmHook("node").test_connection()[0]
-        assert "Connection 'node': the server is a node of a cluster" in caplog.text
-    finally:
-        node.remove()
 
 
 def test_work_that_loses_again_and_again_is_left_to_airflow(make_site: Callable[[str], Site]) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from airflow.providers.common.compat.sdk import BaseHook
-from sqlalchemy import func, inspect, select
+from sqlalchemy import func, inspect, select, text
 
 from tests.typo3 import tables as typo3
 from tests.typo3.loader import load_case, load_typo3
+from tests.typo3.servers import MariaDB
 from tests.typo3.sites import Site
 
 CASES = Path(__file__).parent.parent / "cases"
@@ -139,3 +141,16 @@ def test_what_was_committed_outlives_a_crash_of_the_server(server_site: Site) ->
     assert ["committed"] == [row["uuid"] for row in _rows(server_site, typo3.run)]
     server_site.server.restart()
     assert ["committed"] == [row["uuid"] for row in _rows(server_site, typo3.run)]
+
+
+def test_servers_that_start_at_once_have_temporary_directories_of_their_own() -> None:
+    with ThreadPoolExecutor(3) as pool:
+        servers = list(pool.map(lambda _: MariaDB(), range(3)))
+    try:
+        for server in servers:
+            with server.engine().connect() as connection:
+                found = connection.execute(text("SELECT @@tmpdir")).scalar_one()
+            assert server.directory == Path(found).parent
+    finally:
+        for server in servers:
+            server.remove()

@@ -97,8 +97,12 @@ class Server:
         self.directory = Path(tempfile.mkdtemp(prefix=f"nrllm-{self.name}-"))
         self.log = self.directory / "server.log"
         self._ids = self._unprivileged()
+        # Servers that share a temporary directory delete each other's files in it.
+        self.temporary = self.directory / "tmp"
+        self.temporary.mkdir()
         if self._ids:
             os.chown(self.directory, *self._ids)
+            os.chown(self.temporary, *self._ids)
         self._keeper: subprocess.Popen[str] | None = None
         try:
             self._create()
@@ -122,6 +126,7 @@ class Server:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.directory,
+                env=self._environment(),
                 text=True,
                 # Out of the terminal's reach: on Ctrl-C the tests end first, and then the server.
                 start_new_session=True,
@@ -198,6 +203,7 @@ class Server:
         done = subprocess.run(
             command,
             cwd=self.directory,
+            env=self._environment(),
             capture_output=True,
             text=True,
             check=False,
@@ -206,6 +212,9 @@ class Server:
         )
         if done.returncode:
             raise ServerError(f"{command[0]} failed:\n{(done.stdout + done.stderr)[-2000:]}")
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "TMPDIR": str(self.temporary)}
 
     def _program(self, name: str) -> str:
         # The newest of several versions: their directories sort so, as long as the numbers have one length.
@@ -234,6 +243,7 @@ class MariaDB(Server):
                 self._program("mariadb-install-db"),
                 "--no-defaults",
                 f"--datadir={self.directory}/data",
+                f"--tmpdir={self.temporary}",
                 "--auth-root-authentication-method=normal",
                 "--skip-test-db",
             ]
@@ -251,7 +261,7 @@ class MariaDB(Server):
             self._program("mariadbd"),
             "--no-defaults",
             f"--datadir={self.directory}/data",
-            f"--tmpdir={self.directory}",
+            f"--tmpdir={self.temporary}",
             f"--socket={self.directory}/server.sock",
             f"--pid-file={self.directory}/server.pid",
             f"--init-file={self.directory}/init.sql",
