@@ -55,6 +55,11 @@ def named(error: DBAPIError) -> str:
     return f"{type(error.orig).__name__} {code_of(error.orig) or ''}".strip()
 
 
+def kind_of(error: BaseException) -> str:
+    """Return what kind of error any error is, with no word of what it was about."""
+    return named(error) if isinstance(error, DBAPIError) else type(error).__name__
+
+
 def denial_of(error: DBAPIError) -> Denial | None:
     """Return what was refused, None where the error does not tell."""
     for text in _DENIED_TEXTS:

@@ -17,6 +17,7 @@ from airflow_provider_nrllm.edits.meanings import IgnoredFields, Meaning, strong
 from airflow_provider_nrllm.edits.reading import read_field_changes
 from airflow_provider_nrllm.outcomes.reading import EvidenceReader, runs_with_writes
 from airflow_provider_nrllm.outcomes.rules import ObservedOutcome
+from airflow_provider_nrllm.readout.behind import Explain
 from airflow_provider_nrllm.readout.counts import EditedRuns, RangeOf
 from airflow_provider_nrllm.readout.groups import Dimension, GroupKey
 from airflow_provider_nrllm.readout.reading import read_answered, statements_of
@@ -113,7 +114,7 @@ class NrLlmEditedAuditHook(SiteHook):
         reader = EvidenceReader(window, self.machine_users)
         last: int | None = 0
         with self.database.snapshot() as connection:
-            readout = statements_of(connection, start, end, range_of, grouping, where, window)
+            readout = statements_of(connection, start, end, range_of, grouping, where, window, self.nrllm_conn_id)
         while last is not None:
             with self.database.snapshot() as connection:
                 edited, last = read_answered(connection, readout, last, page_size, [ObservedOutcome.EDITED])
@@ -131,6 +132,12 @@ class NrLlmEditedAuditHook(SiteHook):
         """
         with self.database.snapshot() as connection:
             return self._meanings(connection, set(uuids), EvidenceReader(window, self.machine_users), ignored)
+
+    def explain_edited(self, window: int, ignored: IgnoredFields) -> Explain:
+        """Return what says in words what the edits of runs are to the text that they wrote."""
+        return lambda uuids: {
+            uuid: meaning.words for uuid, meaning in self.meanings_of(uuids, window=window, ignored=ignored).items()
+        }
 
     @staticmethod
     def _meanings(

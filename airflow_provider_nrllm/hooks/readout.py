@@ -10,7 +10,9 @@ from airflow_provider_nrllm.database.hook import SiteHook
 from airflow_provider_nrllm.database.requirements import Requirements
 from airflow_provider_nrllm.database.site import SiteDatabase
 from airflow_provider_nrllm.database.tables import DERIVATION_TABLES
+from airflow_provider_nrllm.exceptions import NrLlmPrivilegeError
 from airflow_provider_nrllm.outcomes.partitions import DAY
+from airflow_provider_nrllm.outcomes.reasons import NOT_LOOKED_UP
 from airflow_provider_nrllm.readout.behind import Explain, read_reasons, runs_behind
 from airflow_provider_nrllm.readout.counts import Group, RangeOf, Readout, in_order, pooled, together
 from airflow_provider_nrllm.readout.groups import Dimension
@@ -43,6 +45,7 @@ class NrLlmReadoutHook(SiteHook):
         where: Mapping[Dimension, Sequence[str]] | None = None,
         window: int = 7 * DAY,
         now: int | None = None,
+        width: PeriodWidth | None = None,
     ) -> Readout:
         """
         Count the outcomes of a range of time.
@@ -58,11 +61,13 @@ class NrLlmReadoutHook(SiteHook):
         :param where: the names that count, by dimension; without it, all
         :param window: how long the derivation watches a record after a write, in seconds
         :param now: the moment of asking, by which runs without an outcome are overdue; without it, the clock's
+        :param width: how long a period is; without it, as the range is long
         """
         with self.database.snapshot() as connection:
-            statements = statements_of(connection, start, end, range_of, grouping, where, window)
-            first = start if start is not None else read_first_time(connection, statements)
-            width = PeriodWidth.of_range(first, end)
+            statements = statements_of(connection, start, end, range_of, grouping, where, window, self.nrllm_conn_id)
+            if width is None:
+                first = start if start is not None else read_first_time(connection, statements)
+                width = PeriodWidth.of_range(first, end)
             periods = read_periods(connection, statements, width)
             coverage = read_coverage(connection, statements, int(time.time()) if now is None else now)
             without_run = 0
@@ -81,6 +86,16 @@ class NrLlmReadoutHook(SiteHook):
             where=dict(where or {}),
             coverage=coverage,
         )
+
+    def width_of(
+        self, start: int | None, end: int, *, range_of: RangeOf = RangeOf.OUTCOME, window: int = 7 * DAY
+    ) -> PeriodWidth:
+        """Return how long a period of a readout is; the parameters are those of :meth:`readout`."""
+        if start is not None:
+            return PeriodWidth.of_range(start, end)
+        with self.database.snapshot() as connection:
+            statements = statements_of(connection, start, end, range_of, (), None, window, self.nrllm_conn_id)
+            return PeriodWidth.of_range(read_first_time(connection, statements), end)
 
     def runs(
         self,
@@ -104,7 +119,7 @@ class NrLlmReadoutHook(SiteHook):
         :param page_size: the most outcomes read at once
         """
         with self.database.snapshot() as connection:
-            statements = statements_of(connection, start, end, range_of, grouping, where, window)
+            statements = statements_of(connection, start, end, range_of, grouping, where, window, self.nrllm_conn_id)
         yield from runs_behind(self.database, statements, explain or {}, page_size)
 
     @cached_property
@@ -124,3 +139,18 @@ class NrLlmReadoutHook(SiteHook):
         """
         with self.evidence.snapshot() as connection:
             return read_reasons(connection, uuids, window)
+
+    def explain_unknown(self, window: int) -> Explain:
+        """Return what says why runs are ``unknown``, or that the user of the connection may not look it up."""
+        refused: list[NrLlmPrivilegeError] = []
+
+        def explain(uuids: Collection[str]) -> Mapping[str, str]:
+            if not refused:
+                try:
+                    return self.reasons_of_unknown(uuids, window=window)
+                except NrLlmPrivilegeError as error:
+                    refused.append(error)
+                    self.log.warning("Why runs are unknown is not looked up. %s", error)
+            return dict.fromkeys(uuids, NOT_LOOKED_UP)
+
+        return explain

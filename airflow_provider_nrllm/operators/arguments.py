@@ -116,3 +116,15 @@ def checked_machine_users(names: Sequence[str]) -> tuple[str, ...]:
     if isinstance(names, str) or not all(isinstance(name, str) and name for name in names):
         raise ValueError(f"machine_users is {names!r}; expected a list of names of TYPO3 users")
     return tuple(names)
+
+
+def checked_sites(conn_ids: object) -> tuple[str, ...]:
+    """
+    Return the connections of several sites.
+
+    :raises ValueError: unless it is a list of different names
+    """
+    names = tuple(conn_ids) if isinstance(conn_ids, list | tuple) else ()
+    if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+        raise ValueError(f"nrllm_conn_id is {conn_ids!r}; expected an Airflow connection, or a list of different ones")
+    return names

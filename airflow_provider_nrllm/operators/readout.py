@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from airflow.providers.common.compat.sdk import BaseOperator, Context, ObjectStoragePath
 
+from airflow_provider_nrllm.database.errors import kind_of
 from airflow_provider_nrllm.edits.meanings import AUTOMATIC_FIELDS, PLACE_FIELDS, RELEASE_FIELDS, IgnoredFields
-from airflow_provider_nrllm.exceptions import NrLlmPrivilegeError
+from airflow_provider_nrllm.exceptions import NrLlmSettingError
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
 from airflow_provider_nrllm.links import PAGE_LINKS
-from airflow_provider_nrllm.operators.arguments import check_interval, check_partitions, partition_of_run
-from airflow_provider_nrllm.outcomes.partitions import window_seconds
-from airflow_provider_nrllm.outcomes.reasons import NOT_LOOKED_UP
+from airflow_provider_nrllm.operators.arguments import (
+    check_interval,
+    check_partitions,
+    checked_sites,
+    is_resolved_later,
+    partition_of_run,
+)
+from airflow_provider_nrllm.outcomes.partitions import Partition, window_seconds
 from airflow_provider_nrllm.outcomes.rules import ObservedOutcome
 from airflow_provider_nrllm.readout.behind import Explain
 from airflow_provider_nrllm.readout.counts import RangeOf, Readout
 from airflow_provider_nrllm.readout.exports import XCOM_GROUPS, as_json
 from airflow_provider_nrllm.readout.files import page_writer, write_files
-from airflow_provider_nrllm.readout.groups import filters_of, grouping_of
+from airflow_provider_nrllm.readout.groups import Dimension, filters_of, grouping_of, grouping_of_sites
 from airflow_provider_nrllm.readout.markdown import as_markdown
+from airflow_provider_nrllm.readout.periods import PeriodWidth
 from airflow_provider_nrllm.readout.runs import AnsweredRun, LinkTemplate
+from airflow_provider_nrllm.readout.sites import of_sites
+
+T = TypeVar("T")
 
 
 class NrLlmOutcomeReadoutOperator(BaseOperator):
@@ -40,10 +49,11 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
     The range is ``interval_start`` and ``interval_end``; else the run's data interval, if it has width; else its
     partition; else all before now.
 
-    :param nrllm_conn_id: the Airflow connection to the TYPO3 database
+    :param nrllm_conn_id: the Airflow connection to the TYPO3 database, or a list of those of several sites: then it is
+        one readout of all, one dimension is told within each site, and a site that cannot be read is named and left out
     :param group_by: one of ``served_model``, ``requested_model``, ``response_model``, ``configuration``,
-        ``served_configuration``, ``routing_mode``, ``source_extension``, ``operation``, ``tool``, ``table``, or two of
-        them: then the second is compared within each of the first
+        ``served_configuration``, ``routing_mode``, ``source_extension``, ``operation``, ``tool``, ``table``,
+        ``site``, or two of them: then the second is compared within each of the first
     :param where: the names that count, by dimension, such as ``{"configuration": ["seo-meta"], "table": ["pages"]}``
     :param reference: the name that the others stand beside: of the one dimension, or of the second of two; without it,
         the one with the most cases
@@ -83,7 +93,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
     def __init__(
         self,
         *,
-        nrllm_conn_id: str = NrLlmReadoutHook.default_conn_name,
+        nrllm_conn_id: str | Sequence[str] = NrLlmReadoutHook.default_conn_name,
         group_by: str | Sequence[str] = "served_model",
         where: Mapping[str, Sequence[str]] | None = None,
         reference: str | None = None,
@@ -106,6 +116,8 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
     ) -> None:
         super().__init__(**kwargs)
         grouping_of(group_by)
+        if not isinstance(nrllm_conn_id, str) and not is_resolved_later(nrllm_conn_id):
+            checked_sites(nrllm_conn_id)
         filters_of(where)
         if not isinstance(currency, str) or len(currency) > 10:
             raise ValueError(f"currency is {currency!r}; expected the unit of telemetry's costs, such as 'USD'")
@@ -135,24 +147,10 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         self.runs = runs
         self.link_template = link_template
         self.edited_audit = edited_audit
-        self._may_not_read = False
         self.window = window
         self.release_fields = release_fields
         self.automatic_fields = automatic_fields
         self.place_fields = place_fields
-
-    @cached_property
-    def hook(self) -> NrLlmReadoutHook:
-        """The hook that counts."""
-        return NrLlmReadoutHook(self.nrllm_conn_id, statement_timeout=self.execution_timeout)
-
-    @cached_property
-    def _audit_hook(self) -> NrLlmEditedAuditHook:
-        return NrLlmEditedAuditHook(self.nrllm_conn_id, statement_timeout=self.execution_timeout)
-
-    @property
-    def _ignored(self) -> IgnoredFields:
-        return IgnoredFields.of(self.release_fields, self.automatic_fields, self.place_fields)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Count, log, write the files, and return the figures."""
@@ -165,17 +163,11 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
             partition_timezone=self.partition_timezone,
         )
         self.log.info("Range %s", partition)
-        readout = self.hook.readout(
-            partition.start_second,
-            partition.end_second,
-            grouping=grouping_of(self.group_by),
-            range_of=RangeOf(self.range_of),
-            where=filters_of(self.where),
-            window=window_seconds(self.window),
-        )
+        if isinstance(self.nrllm_conn_id, str):
+            readout = self._read(self.nrllm_conn_id, partition, grouping_of(self.group_by))
+        else:
+            readout = self._read_sites(partition)
         readout = replace(readout, reference=self.reference, currency=self.currency)
-        if self.edited_audit:
-            readout = self._audited(readout)
         self.log.info("Readout\n%s", as_markdown(readout, XCOM_GROUPS))
         files: list[str] = []
         if as_html and self.output_path:
@@ -187,46 +179,84 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
             files = list(written)
         return {**as_json(readout, XCOM_GROUPS), "files": files}
 
-    def _audited(self, readout: Readout) -> Readout:
-        """Return the readout with what the edits of its edited runs are."""
-        edited = self._audit_hook.edited_by_group(
-            readout.start,
-            readout.end,
-            grouping=readout.grouping,
-            window=window_seconds(self.window),
-            ignored=self._ignored,
-            range_of=readout.range_of,
-            where=readout.where,
-        )
+    def _hook(self, site: str) -> NrLlmReadoutHook:
+        return NrLlmReadoutHook(site, statement_timeout=self.execution_timeout)
+
+    def _audit_hook(self, site: str) -> NrLlmEditedAuditHook:
+        return NrLlmEditedAuditHook(site, statement_timeout=self.execution_timeout)
+
+    @property
+    def _ignored(self) -> IgnoredFields:
+        return IgnoredFields.of(self.release_fields, self.automatic_fields, self.place_fields)
+
+    def _read(
+        self, site: str, partition: Partition, grouping: Sequence[Dimension], width: PeriodWidth | None = None
+    ) -> Readout:
+        """Return the readout of one site, with what the edits of its edited runs are if that is asked."""
+        start, end = partition.start_second, partition.end_second
+        asked: dict[str, Any] = {
+            "grouping": grouping,
+            "range_of": RangeOf(self.range_of),
+            "where": filters_of(self.where),
+            "window": window_seconds(self.window),
+        }
+        readout = self._hook(site).readout(start, end, width=width, **asked)
+        if not self.edited_audit:
+            return readout
+        edited = self._audit_hook(site).edited_by_group(start, end, ignored=self._ignored, **asked)
         groups = tuple(replace(group, edited=edited.get(group.key)) for group in readout.groups)
         return replace(readout, groups=groups, audited=True)
 
-    def _runs_behind(self, readout: Readout) -> Iterator[AnsweredRun]:
-        """Yield the runs that the readout counts."""
-        explain: dict[str, Explain] = {ObservedOutcome.UNKNOWN: self._reasons_of_unknown}
-        if self.edited_audit:
-            explain[ObservedOutcome.EDITED] = self._meanings_of_edited
-        yield from self.hook.runs(
-            readout.start,
-            readout.end,
-            grouping=readout.grouping,
-            range_of=readout.range_of,
-            where=readout.where,
-            window=readout.window,
-            explain=explain,
+    def _read_sites(self, partition: Partition) -> Readout:
+        """
+        Return one readout of all sites that can be read, with the names of the others.
+
+        :raises NrLlmSettingError: where the list was rendered to none; not retried
+        :raises Exception: that of the first site, where none can be read
+        """
+        failed: dict[str, Exception] = {}
+
+        def of_each(sites: Iterable[str], read: Callable[[str], T]) -> dict[str, T]:
+            found = {}
+            for site in sites:
+                try:
+                    found[site] = read(site)
+                except Exception as error:
+                    self.log.exception("Site %r is left out.", site)
+                    failed[site] = error
+            return found
+
+        start, end, window = partition.start_second, partition.end_second, window_seconds(self.window)
+        range_of, grouping = RangeOf(self.range_of), grouping_of_sites(self.group_by)
+        try:
+            sites = checked_sites(self.nrllm_conn_id)
+        except ValueError as error:
+            raise NrLlmSettingError(str(error)) from error
+        # Periods of one width, so that those of the sites can be laid together.
+        widths = of_each(
+            sites,
+            lambda site: self._hook(site).width_of(start, end, range_of=range_of, window=window),
         )
+        longest = max(widths.values(), key=list(PeriodWidth).index, default=None)
+        readouts = of_each(widths, lambda site: self._read(site, partition, grouping, longest))
+        if not readouts:
+            raise next(iter(failed.values()))
+        return of_sites(readouts, {site: kind_of(error) for site, error in failed.items()})
 
-    def _reasons_of_unknown(self, uuids: Collection[str]) -> Mapping[str, str]:
-        """Return why runs are ``unknown``, or that it may not be looked up."""
-        if not self._may_not_read:
-            try:
-                return self.hook.reasons_of_unknown(uuids, window=window_seconds(self.window))
-            except NrLlmPrivilegeError as error:
-                self._may_not_read = True
-                self.log.warning("Why runs are unknown is not looked up. %s", error)
-        return dict.fromkeys(uuids, NOT_LOOKED_UP)
-
-    def _meanings_of_edited(self, uuids: Collection[str]) -> Mapping[str, str]:
-        """Return what the edits of runs are to the text that they wrote."""
-        meanings = self._audit_hook.meanings_of(uuids, window=window_seconds(self.window), ignored=self._ignored)
-        return {uuid: meaning.words for uuid, meaning in meanings.items()}
+    def _runs_behind(self, readout: Readout) -> Iterator[AnsweredRun]:
+        """Yield the runs that the readout counts, site by site."""
+        for site in readout.sites or [str(self.nrllm_conn_id)]:
+            hook = self._hook(site)
+            explain: dict[str, Explain] = {ObservedOutcome.UNKNOWN: hook.explain_unknown(readout.window)}
+            if self.edited_audit:
+                audit = self._audit_hook(site)
+                explain[ObservedOutcome.EDITED] = audit.explain_edited(readout.window, self._ignored)
+            yield from hook.runs(
+                readout.start,
+                readout.end,
+                grouping=readout.grouping,
+                range_of=readout.range_of,
+                where=readout.where,
+                window=readout.window,
+                explain=explain,
+            )

@@ -212,6 +212,8 @@ class Readout:
     :param where: the names that count, by dimension; empty: all
     :param coverage: on the runs made in the range, whatever ``where`` says
     :param currency: the unit of what telemetry calls cost; empty where it was not given
+    :param sites: the Airflow connections of the sites it is of
+    :param sites_failed: those that could not be read, and the kind of the error
     :param reference: the name in the last dimension that the others stand beside; None for the one with most cases
     """
 
@@ -229,6 +231,8 @@ class Readout:
     where: Mapping[Dimension, Sequence[str]] = field(default_factory=dict)
     coverage: Coverage = field(default_factory=Coverage)
     currency: str = ""
+    sites: tuple[str, ...] = ()
+    sites_failed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def in_words(self) -> str:

@@ -46,6 +46,8 @@ def as_json(readout: Readout, limit: int | None = None) -> dict[str, Any]:
             **range_json(readout.start, readout.end, readout.range_of),
             "dated": readout.dated_in_words,
         },
+        "sites": list(readout.sites),
+        "sites_failed": [{"site": site, "error": error} for site, error in readout.sites_failed.items()],
         "ratings_without_run": readout.without_run,
         "coverage": readout.coverage.counts,
         "where": {str(dimension): list(names) for dimension, names in readout.where.items()},

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 class Dimension(StrEnum):
     """
-    By what outcomes can be grouped: what telemetry says of their calls, or their run's events of its writes.
+    By what outcomes can be grouped: what telemetry says of their calls, their run's events of its writes, or the site.
 
     There is none by person (ADR-176).
 
@@ -27,6 +27,7 @@ class Dimension(StrEnum):
     OPERATION = "operation"
     TOOL = "tool"
     TABLE = "table"
+    SITE = "site"
 
     @property
     def words(self) -> str:
@@ -85,6 +86,16 @@ def grouping_of(group_by: str | Sequence[str]) -> tuple[Dimension, ...]:
     if not 1 <= len(names) <= 2 or len(set(names)) < len(names):
         raise ValueError(f"group_by is {group_by!r}; expected one dimension or two different ones")
     return tuple(Dimension(name) for name in names)
+
+
+def grouping_of_sites(group_by: str | Sequence[str]) -> tuple[Dimension, ...]:
+    """
+    Return the dimensions of a report on several sites: one alone is told within each site.
+
+    :param group_by: as of :func:`grouping_of`; of two dimensions that do not name the site, the sites are one
+    """
+    grouping = grouping_of(group_by)
+    return grouping if len(grouping) > 1 or Dimension.SITE in grouping else (Dimension.SITE, *grouping)
 
 
 def filters_of(where: Mapping[str, Sequence[str]] | None) -> Mapping[Dimension, tuple[str, ...]]:

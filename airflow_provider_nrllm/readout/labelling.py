@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import JSON, and_, case, cast, func, select
+from sqlalchemy import JSON, String, and_, case, cast, func, literal, select
 from sqlalchemy.sql import ColumnElement
 from sqlalchemy.sql.selectable import CTE, FromClause
 
@@ -33,11 +33,13 @@ class Labels:
     :param dialect: the engine, by SQLAlchemy's name
     :param collations: those of the ids that are compared
     :param dimensions: those that are told
+    :param site: what the site is called
     """
 
     dialect: str
     collations: Collations
     dimensions: Sequence[Dimension]
+    site: str = ""
 
     def of(self, counted: CTE, period: Callable[[ColumnElement[Any]], ColumnElement[Any]] | None = None) -> CTE:
         """
@@ -58,7 +60,8 @@ class Labels:
         if period:
             columns.append(period(told.c.at).label("period"))
         for dimension in self.dimensions:
-            columns += _label(dimension, told, written)
+            is_site = dimension is Dimension.SITE
+            columns += _constant(dimension, self.site) if is_site else _label(dimension, told, written)
         return select(*columns).select_from(joined).cte("labelled")
 
     def columns(self, labelled: CTE, dimensions: Sequence[Dimension]) -> list[ColumnElement[Any]]:
@@ -137,6 +140,12 @@ class Labels:
 
 def _extremes(dimension: Dimension, name: ColumnElement[Any]) -> list[ColumnElement[Any]]:
     return [func.min(name).label(f"least_{dimension}"), func.max(name).label(f"greatest_{dimension}")]
+
+
+def _constant(dimension: Dimension, name: str) -> list[ColumnElement[Any]]:
+    """The kind and the name of all outcomes in a dimension that the database does not tell."""
+    told = {"kind": str(Kind.NAMED), "name": name}
+    return [cast(literal(text), String(250)).label(f"{part}_{dimension}") for part, text in told.items()]
 
 
 def _label(dimension: Dimension, told: CTE, written: CTE | None) -> list[ColumnElement[Any]]:

@@ -27,8 +27,9 @@ def statements_of(
     grouping: Sequence[Dimension],
     where: Mapping[Dimension, Sequence[str]] | None,
     window: int,
+    site: str,
 ) -> ReadoutStatements:
-    """Return the statements of a readout or an audit; the parameters are those of the hooks."""
+    """Return the statements of a readout or an audit of a site; the other parameters are those of the hooks."""
     return ReadoutStatements(
         connection.dialect.name,
         start,
@@ -38,6 +39,7 @@ def statements_of(
         collations_of(connection, *ID_COLUMNS),
         dict(where or {}),
         window,
+        site,
     )
 
 

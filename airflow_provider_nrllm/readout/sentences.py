@@ -26,6 +26,10 @@ OBSERVED_NOTES = (
 
 def head_lines(readout: Readout) -> Iterator[str]:
     """Yield what stands above the figures: how far they cover the runs, what counts when, and what is left out."""
+    if readout.sites:
+        yield f"Sites: {readable(', '.join(readout.sites))}."
+    for site, error in readout.sites_failed.items():
+        yield f"Not shown: the site {readable(site)}, which could not be read ({error}); the task's log says why."
     yield readout.coverage.in_words
     yield readout.dated_in_words
     if readout.where:

@@ -56,6 +56,10 @@ def _csv_head(readout: Readout) -> Iterator[list[Any]]:
     for dimension, names in readout.where.items():
         for name in names:
             yield ["where", csv_cell(name), str(Kind.NAMED), "", "", str(dimension), "", "", "", "", ""]
+    for site in readout.sites:
+        yield ["readout", csv_cell(site), str(Kind.NAMED), "", "", "site", "", "", "", "", ""]
+    for site, error in readout.sites_failed.items():
+        yield ["readout", csv_cell(site), str(Kind.NAMED), "", "", "site_failed", csv_cell(error), "", "", "", ""]
     for name, count in readout.coverage.counts.items():
         yield ["coverage", "", "", "", "", name, "", count, readout.coverage.made, "", ""]
     for note in (NO_RECOMMENDATION, readout.dated_in_words, *OBSERVED_NOTES):

@@ -49,6 +49,7 @@ class ReadoutStatements:
     :param collations: those of :data:`ID_COLUMNS`
     :param where: the names that count, by dimension
     :param window: how long a record is watched after a write, in seconds
+    :param site: what the site is called
     """
 
     dialect: str
@@ -59,6 +60,7 @@ class ReadoutStatements:
     collations: Collations = field(default_factory=lambda: ONE_COLLATION)
     where: Mapping[Dimension, Sequence[str]] = field(default_factory=dict)
     window: int = 7 * DAY
+    site: str = ""
 
     def first_time(self) -> Select[Any]:
         """The time of the first outcome that counts, NULL for none."""
@@ -163,7 +165,7 @@ class ReadoutStatements:
         return tuple(dict.fromkeys([*self.grouping, *self.where]))
 
     def _labels(self) -> Labels:
-        return Labels(self.dialect, self.collations, self.dimensions)
+        return Labels(self.dialect, self.collations, self.dimensions, self.site)
 
     def _counted(self, *page: ColumnElement[bool]) -> CTE:
         """
