@@ -11,13 +11,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from airflow import __version__ as airflow_version
 from airflow.providers.common.compat.sdk import ObjectStoragePath
 
 from airflow_provider_nrllm.exceptions import NrLlmExtraError, NrLlmSettingError
 from airflow_provider_nrllm.operators.audit import NrLlmEditedAuditOperator
 from airflow_provider_nrllm.operators.readout import NrLlmOutcomeReadoutOperator
-from tests.typo3.dags import run_dag
 from tests.typo3.loader import load_typo3
 from tests.typo3.readouts import CRAB, DAY, FORMULA, LONG, MARCH, QUOTES, ROCKET, SCRIPT, calls, outcome
 
@@ -225,28 +223,6 @@ def test_the_readout_shows_the_audit_beside_edited_when_asked(site, said):
     edited = asked["observed"]["groups"][0]["edited_are"]
     assert (3, 1, 1, 1) == tuple(edited[name] for name in ("edited_runs", "run_text", "release", "no_change"))
     assert "how much of EDITED is about the run's text" in said()
-
-
-def test_the_dag_of_the_how_to_writes_its_files(sqlite_site, load_dag, tmp_path, monkeypatch):
-    # Airflow 3 runs only a DAG that it finds in its folder.
-    monkeypatch.setattr("airflow.settings.DAGS_FOLDER", str(tmp_path))
-    page = (Path(__file__).parents[2] / "docs/how-to/read-outcomes-by-model.md").read_text()
-    code = re.search(r"```python\n(.*?)```", page, re.DOTALL)[1]
-    assert "/var/reports/nrllm" in code
-    code = code.replace("/var/reports/nrllm", str(tmp_path))
-    if airflow_version.startswith("2."):
-        # As the page says of Airflow 2.11.
-        code = code.replace("dag_run.run_after", "data_interval_end")
-    (tmp_path / "how_to.py").write_text(code)
-    sqlite_site.define_connection("nrllm_default")
-    now = datetime.now(UTC)
-    # A week and a day: on Airflow 2 the range ends with the last data interval, whatever day it is today.
-    outcome(sqlite_site.engine, "recent", "helpful", int(now.timestamp()) - 8 * DAY)
-    outcome(sqlite_site.engine, "old", "helpful", int(now.timestamp()) - 50 * DAY)
-    done = run_dag(load_dag("outcomes_by_model", tmp_path / "how_to.py"), now)
-    assert "success" == done.state
-    figures = json.loads(next(tmp_path.glob("*/outcomes.json")).read_text())
-    assert 1 == figures["groups"][0]["rated"]
 
 
 def test_a_schedule_without_width_is_said_to_cover_everything(sqlite_site, said):
