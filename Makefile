@@ -12,7 +12,7 @@ PIP_INSTALL = pip install --quiet --quiet
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo demo-ui screenshots test test-lowest bench lint docs format build clean servers
+.PHONY: help demo demo-ui screenshots test test-lowest bench bench-readout lint docs format build clean servers
 .DELETE_ON_ERROR:
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo "make test         all tests, on SQLite and on MariaDB and PostgreSQL servers of their own"
 	@echo "make test-lowest  the same on the oldest Airflow and libraries that are supported"
 	@echo "make bench        how long a derivation takes, on sites of any size: BENCH_ARGS='--runs 100000 --engines mariadb'"
+	@echo "make bench-readout  how long a readout of three years takes: BENCH_ARGS='--runs 100000 --engines sqlite'"
 	@echo "make lint         style and types"
 	@echo "make docs         the docs as a site, in site/"
 	@echo "make format       put the code in its format"
@@ -45,6 +46,9 @@ test-lowest: .venv-lowest/test-installed
 
 bench: .venv/test-installed
 	.venv/bin/python -W ignore -m benchmarks.measure $(BENCH_ARGS)
+
+bench-readout: .venv/test-installed
+	.venv/bin/python -W ignore -m benchmarks.readout $(BENCH_ARGS)
 
 lint: .venv/test-installed
 	.venv/bin/ruff check

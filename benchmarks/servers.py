@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.pool import NullPool
 
 from tests.typo3.servers import MariaDB, Postgres, Server
-from tests.typo3.year import Site, build
+from tests.typo3.year import Rows, Site, build
 
 #: Where the sites are kept, in the checkout.
 KEPT = Path(__file__).resolve().parent.parent / ".bench"
@@ -73,13 +73,14 @@ class KeptSite:
     """
     A site of a size on an engine: built the first time, and there again the next.
 
+    :param make: makes the site of so many runs
     :ivar engine: opens connections of a user who may do anything
     :ivar connection: the fields of an Airflow connection to it
     """
 
-    def __init__(self, name: str, runs: int, **options: Any) -> None:
+    def __init__(self, name: str, runs: int, make: Callable[..., Rows] = Site, **options: Any) -> None:
         self.name = name
-        home = KEPT / f"{name}-{runs}"
+        home = KEPT / "-".join([name, *([] if make is Site else [make.__name__.lower()]), str(runs)])
         home.mkdir(parents=True, exist_ok=True)
         self.server = SERVERS[name](home / "data") if name in SERVERS else None
         if self.server:
@@ -96,7 +97,7 @@ class KeptSite:
                     self.server.empty_database()
                 else:
                     Path(self.connection["host"]).unlink(missing_ok=True)
-                build(self.engine, Site(runs, **options))
+                build(self.engine, make(runs, **options))
                 built.touch()
         except BaseException:
             self.close()

@@ -16,7 +16,7 @@ from airflow_provider_nrllm.readout.tables import tables_of
 from airflow_provider_nrllm.readout.timelines import timelines_of
 
 #: The most groups in a table of the page; JSON and CSV have all.
-PAGE_GROUPS = 200
+PAGE_GROUPS = 100
 
 #: What tells values apart in black and white, as SVG paths in a square of 6 by 6.
 HATCHES: Mapping[str, str] = {

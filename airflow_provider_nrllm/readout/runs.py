@@ -25,7 +25,7 @@ from airflow_provider_nrllm.readout.spreadsheet import csv_cell, csv_labels
 PAGE_RUNS = 200
 
 #: The most records of a run on the page.
-PAGE_RECORDS = 5
+PAGE_RECORDS = 3
 
 RUN_COLUMNS = (
     "site", "run", "source", "outcome", "at", "settled", "group_1", "kind_1", "group_2", "kind_2",

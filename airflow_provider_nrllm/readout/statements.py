@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from sqlalchemy import BigInteger, and_, case, cast, exists, func, literal, literal_column, or_, select, true
+from sqlalchemy import and_, case, exists, func, literal, or_, select, true
 from sqlalchemy.sql import ColumnElement, Select
 from sqlalchemy.sql.selectable import CTE, FromClause
 
@@ -23,6 +23,7 @@ from airflow_provider_nrllm.outcomes.statements import is_write
 from airflow_provider_nrllm.readout.counts import RangeOf
 from airflow_provider_nrllm.readout.groups import Dimension
 from airflow_provider_nrllm.readout.labelling import USAGE, Labels
+from airflow_provider_nrllm.readout.period_column import period_of
 from airflow_provider_nrllm.readout.periods import PeriodWidth
 from airflow_provider_nrllm.readout.telemetry import telemetry
 
@@ -73,7 +74,7 @@ class ReadoutStatements:
         Then a count for each of :data:`VALUES`, and what the calls of each source took, as in :data:`USAGE`.
         """
         labels = self._labels()
-        labelled = labels.of(self._counted(), partial(_period, self.dialect, width))
+        labelled = labels.of(self._counted(), partial(period_of, self.dialect, width))
         columns = [*labels.columns(labelled, self.grouping), labelled.c.period]
         usage = [
             func.sum(case((labelled.c.outcome.in_(values), labelled.c[name])))
@@ -133,10 +134,9 @@ class ReadoutStatements:
         :param limit: the most rows
         :param values: the outcomes that are asked for
         """
-        early = true() if self.start is None or self.range_of is RangeOf.RUN else outcome.c.crdate >= self.start
         rows = (
             select(outcome.c.uid)
-            .where(self._valued(outcome, values), outcome.c.uid > uid, early)
+            .where(*self._by_uid(values), outcome.c.uid > uid)
             .order_by(outcome.c.uid)
             .limit(limit)
             .subquery()
@@ -154,10 +154,18 @@ class ReadoutStatements:
         :param last: the uid of the last row of the page
         :param values: the outcomes that are asked for
         """
+        page = (*self._by_uid(values), outcome.c.uid > after, outcome.c.uid <= last)
         labels = self._labels()
-        labelled = labels.of(self._counted(self._valued(outcome, values), outcome.c.uid > after, outcome.c.uid <= last))
+        labelled = labels.of(self._counted(page))
         columns: list[Any] = [labelled.c[name] for name in ("uid", "correlation_id", "outcome", "at")]
         return select(*columns, *labels.columns(labelled, self.dimensions)).order_by(labelled.c.uid)
+
+    def _by_uid(self, values: Sequence[str]) -> tuple[ColumnElement[bool], ...]:
+        """Of which value and how old outcome rows are, in a form that no index serves but that of the uids."""
+        valued = value_among(self.dialect, func.coalesce(outcome.c.outcome, ""), values)
+        # What was recorded before the range settled before it; its run may have been made in it.
+        early = true() if self.start is None or self.range_of is RangeOf.RUN else outcome.c.crdate + 0 >= self.start
+        return valued, outcome.c.correlation_id != "", early
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
@@ -167,36 +175,32 @@ class ReadoutStatements:
     def _labels(self) -> Labels:
         return Labels(self.dialect, self.collations, self.dimensions, self.site)
 
-    def _counted(self, *page: ColumnElement[bool]) -> CTE:
+    def _counted(self, page: Sequence[ColumnElement[bool]] = ()) -> CTE:
         """
         The outcome rows that count: of a known value, in the range, one for each correlation id and source.
 
-        :param page: what else has to hold of a row; few rows then, whose runs are looked up one by one
+        :param page: which rows instead of all; they are few, and their runs are looked up one by one
         """
-        valued = (self._valued(outcome, [*EXPLICIT, *OBSERVED]), outcome.c.correlation_id != "", *page)
+        every = (self._valued(outcome, [*EXPLICIT, *OBSERVED]), outcome.c.correlation_id != "")
         columns = (outcome.c.uid, outcome.c.correlation_id, outcome.c.outcome)
-        if self.range_of is RangeOf.RECORDED:
-            recorded = outcome.c.crdate
-            counted = select(*columns, recorded.label("at")).where(
-                *valued, self._in_range(recorded), ~self._superseded(outcome)
-            )
-        elif self.range_of is RangeOf.OUTCOME or page:
-            # What was recorded before the range settled before it.
-            early = true() if self.start is None or self.range_of is RangeOf.RUN else outcome.c.crdate >= self.start
-            at = self._settled() if self.range_of is RangeOf.OUTCOME else self._made()
-            dated = select(*columns, at.label("at")).where(*valued, early)
-            # The offset keeps engines from writing the expression out, and asking for the run, once for each use.
-            # With a limit beside it: SQLAlchemy 1.4 makes one for SQLite, and its parameter comes last of all.
-            rows = dated.limit(_ALL_ROWS).offset(0).cte("dated")
-            counted = select(rows).where(self._in_range(rows.c.at), ~self._superseded(rows))
-        else:
+        if self.range_of is RangeOf.RUN and not page:
             runs = self._run_times()
             counted = (
                 select(*columns, runs.c.at)
                 .select_from(outcome.join(runs, self._same(outcome.c.correlation_id, runs.c.correlation_id)))
-                .where(*valued, ~self._superseded(outcome))
+                .where(*every, ~self._superseded(outcome))
             )
-        return counted.cte("counted")
+            return counted.cte("counted")
+        if not page and self.range_of is RangeOf.RECORDED:
+            page = (*every, self._in_range(outcome.c.crdate))
+        elif not page:
+            # What was recorded before the range settled before it.
+            page = every if self.start is None else (*every, outcome.c.crdate >= self.start)
+        at = {RangeOf.OUTCOME: self._settled, RangeOf.RUN: self._made}.get(self.range_of, lambda: outcome.c.crdate)()
+        # The offset keeps engines from writing the expression out, and asking for the run, once for each use.
+        # With a limit beside it: SQLAlchemy 1.4 makes one for SQLite, and its parameter comes last of all.
+        rows = select(*columns, at.label("at")).where(*page).limit(_ALL_ROWS).offset(0).cte("dated")
+        return select(rows).where(self._in_range(rows.c.at), ~self._superseded(rows)).cte("counted")
 
     def _made(self) -> ColumnElement[Any]:
         """When an outcome's first run was made; NULL without one."""
@@ -273,26 +277,6 @@ class ReadoutStatements:
 
     def _exact(self, text: ColumnElement[Any]) -> ColumnElement[Any]:
         return exact(self.dialect, text)
-
-
-#: The first Monday is four days after the epoch.
-_TO_MONDAY = 3 * DAY
-
-
-def _period(dialect: str, width: PeriodWidth, at: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Return the day (UTC) that tells a time's period: its first one as a Unix time, of a month ``2026-03``."""
-    if width is PeriodWidth.DAY:
-        return at - at % DAY
-    if width is PeriodWidth.WEEK:
-        # MySQL and MariaDB refuse an unsigned number below 0, as Thursday, 1970-01-01, would make it.
-        signed = cast(at, BigInteger)
-        return signed - (signed + _TO_MONDAY) % (7 * DAY)
-    if dialect == "postgresql":
-        return func.to_char(func.timezone("UTC", func.to_timestamp(at)), "YYYY-MM")
-    if dialect == "sqlite":
-        return func.strftime("%Y-%m", at, "unixepoch")
-    # Not FROM_UNIXTIME, which knows the session's time zone.
-    return func.date_format(func.timestampadd(literal_column("SECOND"), at, "1970-01-01"), "%Y-%m")
 
 
 def _counts(table: FromClause) -> list[ColumnElement[Any]]:

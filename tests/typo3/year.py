@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from sqlalchemy import create_engine, text
@@ -70,6 +70,14 @@ class Texts:
 
     event: int = 1000
     history: int = 500
+
+
+class Rows(Protocol):
+    """What can be loaded as a site."""
+
+    def rows(self) -> Iterator[tuple[str, tuple[str, ...], Iterable[Values]]]:
+        """Yield each table's name, the columns that are given, and its rows in the order of their uids."""
+        ...
 
 
 class Site:
@@ -204,13 +212,13 @@ HISTORY_COLUMNS = ("uid", "tstamp", "actiontype", "userid", "recuid", "tablename
 RECORD_COLUMNS = ("uid", "pid", "tstamp", "crdate", "deleted")
 
 
-def build(engine: Engine, site: Site) -> None:
+def build(engine: Engine, site: Rows) -> None:
     """Create the tables in an empty database, load the site, and let the engine count what is in them."""
     create_tables(engine)
     load(engine, site)
 
 
-def load(engine: Engine, site: Site) -> None:
+def load(engine: Engine, site: Rows) -> None:
     """Load the site into empty tables, and let the engine count what is in them."""
     for name, columns, rows in site.rows():
         _load_table(engine, name, columns, rows)

@@ -6,12 +6,17 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
+from datetime import date
 
 import pytest
 
 from airflow_provider_nrllm.outcomes.evidence import Target
-from airflow_provider_nrllm.readout.groups import Dimension
+from airflow_provider_nrllm.outcomes.reasons import Reason
+from airflow_provider_nrllm.readout.counts import Group, Period, Usage, pooled, together
+from airflow_provider_nrllm.readout.groups import Dimension, Kind, Label
 from airflow_provider_nrllm.readout.page import as_html
+from airflow_provider_nrllm.readout.periods import PeriodWidth, between
 from airflow_provider_nrllm.readout.runs import (
     PAGE_RECORDS,
     PAGE_RUNS,
@@ -22,7 +27,7 @@ from airflow_provider_nrllm.readout.runs import (
     write_csv,
 )
 from tests.typo3.readouts import FORMULA, MARCH, SCRIPT
-from tests.typo3.reports import NAMES, RUNS, WORLD, answered
+from tests.typo3.reports import EDITED, NAMES, RUNS, WORLD, answered, explicit, observed, readout
 
 BY_MODEL = (Dimension.SERVED_MODEL,)
 LINK = LinkTemplate.of("https://www.example.org/typo3/record/edit?edit[{table}][{uid}]=edit")
@@ -99,7 +104,7 @@ def test_a_run_of_very_many_records_does_not_make_the_page_long():
     records = tuple(Target("pages", uid) for uid in range(1, 5001))
     table = runs_tables(shown([answered("r1", "edited", records=records)]), BY_MODEL)["observed"]
     links = table.rows[0].cells[3].links
-    assert (PAGE_RECORDS + 1, "and 4,995 more") == (len(links), links[-1].text)
+    assert (PAGE_RECORDS + 1, "and 4,997 more") == (len(links), links[-1].text)
 
 
 def test_only_runs_of_several_sites_name_their_site():
@@ -153,3 +158,31 @@ def test_what_data_holds_stays_within_its_place_of_a_link():
 def test_what_is_no_address_of_the_web_is_refused(text):
     with pytest.raises(ValueError, match="expected an address such as"):
         LinkTemplate.of(text)
+
+
+def test_a_million_outcomes_over_three_years_make_a_page_under_1_mb():
+    months = list(between(date(2025, 1, 1), date(2027, 12, 1), PeriodWidth.MONTH))
+    usage = Usage(100_000, 0.5, 100_000, 6e6, 100_000)
+
+    def arm_over_time(configuration, model):
+        told = tuple(Period(first, explicit(10, 5), observed(50, 20, 15, 15)) for first in months)
+        rated, became = (replace(source, usage=usage) for source in pooled(told))
+        key = (Label(Kind.NAMED, f"configuration-{configuration:06}"), Label(Kind.NAMED, f"provider/model-{model:010}"))
+        return Group(key, rated, became, EDITED, told)
+
+    groups = [arm_over_time(configuration, model) for configuration in range(10) for model in range(30)]
+    long = replace(
+        readout(groups, together(group.periods for group in groups), audited=True, width=PeriodWidth.MONTH),
+        grouping=(Dimension.CONFIGURATION, Dimension.SERVED_MODEL),
+    )
+    assert 1_080_000 == sum(group.observed.total for group in long.groups)
+    records = tuple(Target("tx_news_domain_model_news", uid) for uid in range(100_000, 100_020))
+    runs = (
+        replace(answered(f"{n:08}-1111-4111-8111-111111111111", value, MARCH + n, records=records), key=groups[0].key)
+        for n in range(PAGE_RUNS + 1)
+        for value in ("unknown", "helpful")
+    )
+    tables = runs_tables(
+        shown(replace(run, reason=f"{Reason.GONE}; {Reason.TRIMMED}") for run in runs), long.grouping, LINK
+    )
+    assert len(as_html(long, tables).encode()) < 1_000_000
