@@ -128,3 +128,13 @@ def checked_sites(conn_ids: object) -> tuple[str, ...]:
     if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
         raise ValueError(f"nrllm_conn_id is {conn_ids!r}; expected an Airflow connection, or a list of different ones")
     return names
+
+
+def check_one_site(conn_id: object) -> None:
+    """
+    Check that a connection is one.
+
+    :raises ValueError: for a list of them
+    """
+    if not isinstance(conn_id, str) and not is_resolved_later(conn_id):
+        raise ValueError(f"nrllm_conn_id is {conn_id!r}; expected one Airflow connection: map the task over several")

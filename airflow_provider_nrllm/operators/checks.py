@@ -12,11 +12,17 @@ from airflow.providers.common.compat.sdk import AirflowSkipException, BaseOperat
 
 from airflow_provider_nrllm.exceptions import NrLlmOutcomeCheckError, NrLlmPrivilegeError, NrLlmSchemaError
 from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
-from airflow_provider_nrllm.operators.arguments import check_interval, check_partitions, partition_of_run
+from airflow_provider_nrllm.operators.arguments import (
+    check_interval,
+    check_one_site,
+    check_partitions,
+    partition_of_run,
+)
 from airflow_provider_nrllm.outcomes.partitions import window_seconds
 from airflow_provider_nrllm.outcomes.rules import ObservedOutcome
 from airflow_provider_nrllm.purge.reading import PurgeReader
 from airflow_provider_nrllm.purge.rules import history_to_mend
+from airflow_provider_nrllm.readout.cells import counted
 from airflow_provider_nrllm.readout.checks import (
     Finding,
     OnTooFew,
@@ -97,6 +103,7 @@ class NrLlmOutcomeCheckOperator(BaseOperator):
         super().__init__(**kwargs)
         if isinstance(min_cases, bool) or not isinstance(min_cases, int) or min_cases < 1:
             raise ValueError(f"min_cases is {min_cases!r}; expected a whole number of at least 1")
+        check_one_site(nrllm_conn_id)
         if group_by is not None:
             grouping_of(group_by)
         filters_of(where)
@@ -177,8 +184,9 @@ class NrLlmOutcomeCheckOperator(BaseOperator):
             "findings_left_out": max(len(findings) - XCOM_GROUPS, 0),
         }
         if too_few := unanswered(findings):
-            self._too_few(context, figures, f"Connection {self.nrllm_conn_id!r}, {readout.in_words}: fewer than "
-                          f"{self.min_cases} cases in every group. {by_source(too_few)}")  # fmt: skip
+            fewer = f"fewer than {counted(self.min_cases, 'case')}{' in every group' if grouping else ''}"
+            message = f"Connection {self.nrllm_conn_id!r}, {readout.in_words}: {fewer}. {by_source(too_few)}"
+            self._too_few(context, figures, message)
         return figures
 
     def _why(self, beyond: Sequence[Finding]) -> str:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Never
 
 from airflow_provider_nrllm.outcomes.rules import EXPLICIT, ExplicitOutcome, ObservedOutcome
-from airflow_provider_nrllm.readout.cells import cell_text
+from airflow_provider_nrllm.readout.cells import cell_text, words
 from airflow_provider_nrllm.readout.counts import Explicit, Group, Observed
 from airflow_provider_nrllm.readout.groups import Dimension, label_text
 from airflow_provider_nrllm.readout.shares import Share
@@ -128,10 +128,8 @@ class Finding:
         """The share, how sure it is, and the bound, as one line."""
         side = "at most" if self.bound.is_most else "at least"
         of = f"{in_quotes(self.group)}: " if self.group else ""
-        return (
-            f"{self.bound.name}: {of}{self.bound.value.replace('_', ' ')} {cell_text(self.share)}, "
-            f"expected {side} {100 * self.bound.at:.6g} %"
-        )
+        found = cell_text(self.share) if self.share.of else "of no case"
+        return f"{self.bound.name}: {of}{words(self.bound.value)} {found}, expected {side} {100 * self.bound.at:.6g} %"
 
     @property
     def as_json(self) -> dict[str, object]:

@@ -195,7 +195,6 @@ def runs_tables(
 
 def _table(shown: RunsShown, source: str, grouping: Sequence[Dimension], link: LinkTemplate | None) -> Table:
     runs, count = shown.of(source), shown.counts[source]
-    which = f"The last {len(runs):,} of {count:,}" if count > len(runs) else "All"
     of_many_sites = len({run.site for run in runs}) > 1
     head = ("Run", "Outcome", "At", by_words(grouping).capitalize(), "Records", "Reason")
     rows = (
@@ -211,7 +210,8 @@ def _table(shown: RunsShown, source: str, grouping: Sequence[Dimension], link: L
     return Table(
         f"{source}-runs",
         f"{source.capitalize()}: the {'runs' if source == 'observed' else 'rated results'} behind the figures",
-        f"{which}, the latest first, with the records that they wrote. The file runs.csv has all.",
+        f"Shown here: {len(runs):,} of {count:,}, the latest first, with the records that each run wrote. "
+        "The file runs.csv has all.",
         (*head, "Site") if of_many_sites else head,
         tuple(Row(run.run, (*row, run.site) if of_many_sites else row) for run, row in zip(runs, rows, strict=True)),
         texts=True,

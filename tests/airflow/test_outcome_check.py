@@ -18,8 +18,8 @@ END = START + timedelta(days=10)
 
 
 def operator(site, **arguments):
-    defaults = {"interval_start": START, "interval_end": END}
-    return NrLlmOutcomeCheckOperator(task_id="check", nrllm_conn_id=site.conn_id, **{**defaults, **arguments})
+    defaults = {"nrllm_conn_id": site.conn_id, "interval_start": START, "interval_end": END}
+    return NrLlmOutcomeCheckOperator(task_id="check", **{**defaults, **arguments})
 
 
 def lay(site, model, values, rated=()):
@@ -120,6 +120,7 @@ def test_only_what_is_asked_for_is_checked(sqlite_site):
     [
         {},
         {"max_unknown": 20},
+        {"max_unknown": 0.2, "nrllm_conn_id": ["a", "b"]},
         {"max_unknown": 0.2, "min_cases": 0},
         {"max_unknown": 0.2, "on_too_few": "pass"},
         {"max_unknown": 0.2, "group_by": "be_user"},

@@ -73,7 +73,7 @@ def test_a_group_without_a_case_of_the_source_is_not_checked():
 
 def test_a_bound_without_a_case_has_too_few():
     found = findings({"min_helpful": 0.9, "max_unknown": 0.2}, [group("a", (), (40, 0, 0, 0))])
-    assert ["min_helpful"] == [one.bound.name for one in unanswered(found)]
+    assert ["min_helpful: helpful of no case, expected at least 90 %"] == [one.in_words for one in unanswered(found)]
 
 
 def test_a_bound_is_answered_if_one_group_has_enough_cases():

@@ -85,7 +85,7 @@ def test_the_page_shows_the_last_runs_of_each_source_and_says_of_how_many():
     found = shown([*runs[5:], *runs[:5]], limit=2)
     assert [["r8", "r6"], ["r9", "r7"]] == [[run.run for run in found.of(s)] for s in ("observed", "explicit")]
     table = runs_tables(found, BY_MODEL)["observed"]
-    assert "The last 2 of 5, the latest first, with the records that they wrote. The file runs.csv has all." == (
+    assert "Shown here: 2 of 5, the latest first, with the records that each run wrote. The file runs.csv has all." == (
         table.caption
     )
 
