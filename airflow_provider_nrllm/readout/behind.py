@@ -65,6 +65,8 @@ def read_reasons(connection: Connection, uuids: Collection[str], window: int) ->
     :param window: the window the outcomes were derived with, in seconds
     """
     reader = EvidenceReader(window)
+    # Each page asks for other spans of time, by a statement of its own: kept compiled, they would only fill memory.
+    connection = connection.execution_options(compiled_cache={})
     runs = runs_with_writes(connection, uuids)
     seen = reader.aftermaths(connection, (write for each in runs for write in each.writes))
     reasons = dict.fromkeys(uuids, PURGED)
