@@ -58,6 +58,8 @@ class SiteDatabase:
         self.seconds = seconds
         self._logs_statements = False
         self._is_cluster = False
+        self._keeping = 0
+        self._idle: list[Connection] = []
 
     @cached_property
     def engine(self) -> Engine:
@@ -156,6 +158,33 @@ class SiteDatabase:
             yield connection
 
     @contextmanager
+    def keeping_a_connection(self) -> Iterator[None]:
+        """Do all transactions meanwhile, one after the other, over one connection, idle in between and then closed."""
+        self._keeping += 1
+        try:
+            yield
+        finally:
+            self._keeping -= 1
+            if not self._keeping:
+                while self._idle:
+                    self._idle.pop().close()
+
+    def _opened(self) -> Connection:
+        """Return an idle connection that still answers, or a new one."""
+        while self._idle:
+            connection = self._idle.pop()
+            try:
+                raw: Any = connection.connection.dbapi_connection
+                self.engine.dialect.do_ping(raw)
+            except Exception as error:
+                _log.info("%s: the connection was lost while it was idle, opening another", type(error).__name__)
+                connection.invalidate()
+                connection.close()
+            else:
+                return connection
+        return self.engine.connect()
+
+    @contextmanager
     def _transaction(self, isolation_level: str, sqlite_begin: str) -> Iterator[Connection]:
         with self._connected(isolation_level, sqlite_begin) as connection, connection.begin():
             yield connection
@@ -171,8 +200,16 @@ class SiteDatabase:
         try:
             if isolation_level == "READ COMMITTED" and self._logs_statements:
                 options["isolation_level"] = "REPEATABLE READ"
-            with engine.execution_options(**options).connect() as connection:
-                yield connection
+            connection = self._opened()
+            try:
+                yield connection.execution_options(**options)
+            except BaseException:
+                connection.close()
+                raise
+            if self._keeping:
+                self._idle.append(connection)
+            else:
+                connection.close()
         except DBAPIError as error:
             if explanation := self._explanation(error):
                 # Its text holds the driver's message: the helpful sentence is the last one in the log.

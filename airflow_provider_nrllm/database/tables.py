@@ -9,6 +9,7 @@ creates none.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -121,11 +122,13 @@ backend_user = Table(
 RECORD_COLUMNS = ("tstamp", "deleted", "t3ver_wsid")
 
 
+@lru_cache(maxsize=1000)
 def record_table(name: str, columns: frozenset[str]) -> Table:
     """
     Return the written table ``name`` with its uid and those of :data:`RECORD_COLUMNS` that it has.
 
-    The name comes from data. It is given to SQLAlchemy as an identifier, which quotes it as the engine wants.
+    The name comes from data. It is given to SQLAlchemy as an identifier, which quotes it as the engine wants. The same
+    object for the same columns: SQLAlchemy keeps the statements that it has compiled by the tables in them.
 
     :param name: a table name that was looked up in the database before
     :param columns: the names of the columns the table has

@@ -119,18 +119,19 @@ class NrLlmHook(SiteHook):
                     page = self._page(connection, reader, settled, our_fields, rows[-1][0] + lag)
                 yield page
 
-        with self.database.snapshot() as connection:
-            self.database.require_row_locks(connection)
-            lookup = outcome_lookup(connection)
-            if self.machine_users:
-                self._warn_of_unknown_users(connection)
-        # A run settles when its last write closes ...
-        by_last_write = partial(statements.last_writes, before=end - window, lookup=lookup)
-        yield from follow(by_last_write, (first - window, 0), RunsOfUuid.last_write, window)
-        # ... or when it ends after that.
-        if start is not None:
-            by_end = partial(statements.late_ends, before=end, written_before=start - window, lookup=lookup)
-            yield from follow(by_end, (start, 0), RunsOfUuid.last_end, 0)
+        with self.database.keeping_a_connection():
+            with self.database.snapshot() as connection:
+                self.database.require_row_locks(connection)
+                lookup = outcome_lookup(connection)
+                if self.machine_users:
+                    self._warn_of_unknown_users(connection)
+            # A run settles when its last write closes ...
+            by_last_write = partial(statements.last_writes, before=end - window, lookup=lookup)
+            yield from follow(by_last_write, (first - window, 0), RunsOfUuid.last_write, window)
+            # ... or when it ends after that.
+            if start is not None:
+                by_end = partial(statements.late_ends, before=end, written_before=start - window, lookup=lookup)
+                yield from follow(by_end, (start, 0), RunsOfUuid.last_end, 0)
 
     def gap_before(self, start: int, *, window: int) -> Gap:
         """
@@ -202,17 +203,22 @@ class NrLlmHook(SiteHook):
             uids = [uid for run in runs for uid in run.run_uids]
             locked = set(connection.execute(statements.lock_runs(uids)).scalars()) if uids else set()
             there = [run for run in runs if not locked.isdisjoint(run.run_uids)]
-            return self._insert_unanswered(connection, there, outcomes), [
-                run for run in runs if locked.isdisjoint(run.run_uids)
-            ]
+            purged = [run for run in runs if locked.isdisjoint(run.run_uids)]
+            unanswered = self._unanswered(connection, there)
+            if unanswered:
+                by_outcome: dict[str, list[int]] = {}
+                for run in unanswered:
+                    # Of several that share the uuid, one that is there.
+                    there_is = next(uid for uid in run.run_uids if uid in locked)
+                    by_outcome.setdefault(str(outcomes[run.uuid]), []).append(there_is)
+                connection.execute(statements.insert_observed(by_outcome, int(time.time())))
+            return unanswered, purged
 
         # A page is recorded again while it is in hand: a purge beside it may take what it was read from.
         recorded, purged = self._write(record_locked)
         if purged:
             # A purge took these runs after their evidence was read. There is no row to lock any more.
-            recorded += self._write(
-                lambda connection: self._insert_unanswered(connection, purged, outcomes), "SERIALIZABLE"
-            )
+            recorded += self._write(partial(self._record_purged, runs=purged, outcomes=outcomes), "SERIALIZABLE")
         return recorded
 
     def _write(self, work: Callable[[Connection], T], isolation_level: str = "READ COMMITTED") -> T:
@@ -227,14 +233,17 @@ class NrLlmHook(SiteHook):
         return self.database.write(claimed, isolation_level)
 
     @staticmethod
-    def _insert_unanswered(
-        connection: Connection, runs: Sequence[SettledRun], outcomes: Mapping[str, ObservedOutcome]
-    ) -> list[SettledRun]:
+    def _unanswered(connection: Connection, runs: Sequence[SettledRun]) -> list[SettledRun]:
         if not runs:
             return []
         query = statements.observed_of(connection.dialect.name, [run.uuid for run in runs])
         answered = set(connection.execute(query).scalars())
-        unanswered = [run for run in runs if run.uuid not in answered]
+        return [run for run in runs if run.uuid not in answered]
+
+    def _record_purged(
+        self, connection: Connection, runs: Sequence[SettledRun], outcomes: Mapping[str, ObservedOutcome]
+    ) -> list[SettledRun]:
+        unanswered = self._unanswered(connection, runs)
         if unanswered:
             rows = statements.outcome_rows({run.uuid: outcomes[run.uuid] for run in unanswered}, int(time.time()))
             connection.execute(insert(outcome_table), rows)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -163,19 +165,20 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
             page_size=self.page_size,
             our_fields=self._our_fields(),
         )
-        for number, page in enumerate(pages, start=1):
-            answers = page.outcomes(int(time.time()))
-            recorded = self.hook.record_observed(page.runs, answers)
-            outcomes.update(answers[run.uuid] for run in recorded)
-            unreadable += sum(run.unreadable_writes for run in recorded)
-            written_tables |= page.tables
-            self._for_lineage = counts(), written_tables
-            refused += page.refused
-            reached = datetime.fromtimestamp(page.reached, UTC)
-            self.log.info(
-                "Page %d: %d runs answered, %d in all, up to %s",
-                number, len(recorded), outcomes.total(), reached.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            )  # fmt: skip
+        with _seldom_collected():
+            for number, page in enumerate(pages, start=1):
+                answers = page.outcomes(int(time.time()))
+                recorded = self.hook.record_observed(page.runs, answers)
+                outcomes.update(answers[run.uuid] for run in recorded)
+                unreadable += sum(run.unreadable_writes for run in recorded)
+                written_tables |= page.tables
+                self._for_lineage = counts(), written_tables
+                refused += page.refused
+                reached = datetime.fromtimestamp(page.reached, UTC)
+                self.log.info(
+                    "Page %d: %d runs answered, %d in all, up to %s",
+                    number, len(recorded), outcomes.total(), reached.strftime("%Y-%m-%dT%H:%M:%SZ"),
+                )  # fmt: skip
         result = counts()
         self.log.info(
             "%d runs answered: %s; %d writes name no record that can be read",
@@ -256,6 +259,25 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
                 "needs an offset of -1."
             )
         return partition
+
+
+#: How many more objects than at the last time there may be before Python looks for circles of them.
+_COLLECTED_EVERY = 100_000
+
+
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """
+    Let Python look seldom for circles of objects, which a derivation does not make.
+
+    It would walk all that Airflow has in memory again and again while pages are read.
+    """
+    thresholds = gc.get_threshold()
+    gc.set_threshold(max(_COLLECTED_EVERY, thresholds[0]), *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 #: The most runs that an error names.

@@ -82,8 +82,12 @@ def read_histories(
     for some in slices(wanted):
         query = statements.history_of(connection.dialect.name, some, near, machine_users)
         for fetched in connection.execute(query).partitions(1000):
-            for table, uid, *row in fetched:
-                rows.setdefault((table, uid), []).append(HistoryRow(*row))
+            for table, uid, stamp, row_uid, action, workspace, by_editor in fetched:
+                row = HistoryRow(stamp, row_uid, action, workspace, by_editor)
+                if (key := (table, uid)) in rows:
+                    rows[key].append(row)
+                else:
+                    rows[key] = [row]
     # The collations of MySQL and MariaDB also find a name that differs in case.
     return {target: rows[target] for target in wanted if target in rows}
 

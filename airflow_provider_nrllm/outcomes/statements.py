@@ -20,6 +20,7 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    literal_column,
     null,
     or_,
     select,
@@ -28,6 +29,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql import ColumnElement, Delete, Insert, Select
 from sqlalchemy.sql.selectable import CompoundSelect, FromClause
+from sqlalchemy.types import UserDefinedType
 
 from airflow_provider_nrllm.database.conditions import any_of, same_id, value_among, zero_if_null
 from airflow_provider_nrllm.database.tables import (
@@ -52,9 +54,23 @@ TABLES_AT_ONCE = 500
 PageKey = tuple[int, int]
 
 
+class _ListOfNumbers(UserDefinedType[Any]):
+    """Numbers that are written into a statement as one literal, when it is sent: it is compiled once for all lists."""
+
+    cache_ok = True
+
+    def literal_processor(self, dialect: Any) -> Any:  # noqa: ARG002
+        return lambda numbers: f"({', '.join(map(str, numbers))})"
+
+
 def among(column: ColumnElement[Any], numbers: Iterable[int]) -> ColumnElement[bool]:
-    """Whether a column is one of the numbers."""
-    return column.in_(bindparam(None, sorted(numbers), expanding=True, literal_execute=True))
+    """
+    Whether a column is one of the numbers.
+
+    :param numbers: at least one
+    """
+    listed = sorted({int(number) for number in numbers})
+    return column.op("IN", is_comparison=True)(bindparam(None, listed, type_=_ListOfNumbers(), literal_execute=True))
 
 
 def later_than(time: ColumnElement[Any], uid: ColumnElement[Any], key: PageKey) -> ColumnElement[bool]:
@@ -291,6 +307,21 @@ def observed_of(dialect: str, uuids: Collection[str]) -> Select[Any]:
     return select(outcome.c.correlation_id).where(
         outcome.c.correlation_id.in_(sorted(uuids)), value_among(dialect, outcome.c.outcome, OBSERVED)
     )
+
+
+def insert_observed(runs: Mapping[str, Collection[int]], now: int) -> Insert:
+    """
+    Insert an outcome for each of the runs: the database takes the uuids from their rows.
+
+    :param runs: the uids of the runs by outcome, one run of each uuid
+    """
+    columns = ("pid", "correlation_id", "outcome", "crdate", "tstamp")
+    stamp: ColumnElement[int] = literal_column(str(int(now)))
+    rows = [
+        select(literal_column("0"), run.c.uuid, literal(value), stamp, stamp).where(among(run.c.uid, uids))
+        for value, uids in runs.items()
+    ]
+    return insert(outcome).from_select(columns, union_all(*rows) if len(rows) > 1 else rows[0])
 
 
 def outcome_rows(outcomes: Mapping[str, str], now: int) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import re
 from datetime import UTC, datetime, timedelta
@@ -176,6 +177,13 @@ def test_ends_that_airflow_resolves_later_are_checked_later():
     with DAG(dag_id="later", params={"end": "2026-01-02"}) as dag:
         NrLlmDeriveOutcomesOperator(task_id="derive", interval_end=dag.param("end"))
     assert ["derive"] == dag.task_ids
+
+
+def test_the_collector_is_as_it_was_after_a_derivation(sqlite_site):
+    before = gc.get_threshold()
+    load_case(sqlite_site.engine, many_runs(3))
+    derive(sqlite_site, interval_end=day(30))
+    assert before == gc.get_threshold()
 
 
 def test_what_settled_before_the_newest_partition_and_has_no_outcome_is_said_with_the_cure(sqlite_site, logged):

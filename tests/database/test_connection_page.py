@@ -9,14 +9,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
+from airflow_provider_nrllm.operators.checks import NrLlmOutcomeCheckOperator
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
-from airflow_provider_nrllm.operators.readout import NrLlmOutcomeReadoutOperator
 from tests.typo3.loader import load_case
 from tests.typo3.pgbouncer import PgBouncer
 from tests.typo3.servers import USER, Postgres
@@ -102,9 +103,13 @@ def test_tables_get_row_locks(make_site_to_change: Callable[[str], Site]) -> Non
 
 
 @pytest.mark.parametrize(
-    "operator", [NrLlmDeriveOutcomesOperator, NrLlmOutcomeReadoutOperator], ids=lambda each: each.__name__
+    "operator",
+    [NrLlmDeriveOutcomesOperator, partial(NrLlmOutcomeCheckOperator, max_unknown=0.5)],
+    ids=["derive", "check"],
 )
-def test_a_statement_may_take_as_long_as_the_task(site: Site, operator: type[NrLlmDeriveOutcomesOperator]) -> None:
+def test_a_statement_may_take_as_long_as_the_task(
+    site: Site, operator: Callable[..., NrLlmDeriveOutcomesOperator]
+) -> None:
     task = operator(task_id="task", nrllm_conn_id=site.conn_id, execution_timeout=timedelta(seconds=90))
     limits = {
         "mariadb": ("SELECT @@max_statement_time", 90),
