@@ -10,12 +10,15 @@ from typing import Any
 from sqlalchemy import Column, LargeBinary, and_, cast, column, func, or_, select, table, true, union_all
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.sql import ColumnElement, TableClause
+from sqlalchemy.sql import ColumnElement, Select, TableClause
 
 from airflow_provider_nrllm.database.conditions import ONE_COLLATION, Collation, Collations
 from airflow_provider_nrllm.database.errors import is_denied, lacks_table_or_column
 
 _log = logging.getLogger(__name__)
+
+#: The most table names that are looked up one by one.
+_MANY_NAMES = 1000
 
 #: The privileges that, held on a whole database, show its tables and columns to a user of MySQL or MariaDB.
 _REVEALING = ["SELECT", "INSERT", "UPDATE", "DELETE", "REFERENCES", "CREATE", "ALTER", "DROP", "INDEX"]
@@ -33,18 +36,11 @@ class WrittenTables:
 
     def __init__(self, wanted: Sequence[str]) -> None:
         self.wanted = wanted
+        #: The tables that are there and may be read.
+        self.present: frozenset[str] = frozenset()
+        #: The tables that may not be read, so that it cannot be told whether a record is there.
+        self.refused: frozenset[str] = frozenset()
         self._columns: dict[str, frozenset[str]] = {}
-        self._refused: set[str] = set()
-
-    @property
-    def present(self) -> frozenset[str]:
-        """The tables that are there and may be read."""
-        return frozenset(name for name, columns in self._columns.items() if self.wanted[0] in columns)
-
-    @property
-    def refused(self) -> frozenset[str]:
-        """The tables that may not be read, so that it cannot be told whether a record is there."""
-        return frozenset(self._refused)
 
     def read(self, connection: Connection, names: Iterable[str]) -> Mapping[str, frozenset[str]]:
         """
@@ -59,6 +55,7 @@ class WrittenTables:
         if unseen:
             types = _columns(connection, unseen)
             self._warn_of_other_types(types)
+            refused: set[str] = set()
             columns = {
                 name: frozenset(each for each, is_integer in types.get(name, {}).items() if is_integer)
                 for name in unseen
@@ -67,11 +64,11 @@ class WrittenTables:
                 # What may not be read is never taken for gone.
                 absent = [(name, wanted) for name in unseen for wanted in self.wanted if wanted not in columns[name]]
                 if absent and not _sees_all_tables(connection):
-                    self._refused |= {name for name, wanted in absent if _is_refused(connection, name, wanted)}
-            self._refused |= _refused_among(
-                connection, {name: columns[name].intersection(self.wanted) for name in types}
-            )
-            self._columns |= columns | dict.fromkeys(self._refused & set(unseen), frozenset())
+                    refused |= {name for name, wanted in absent if _is_refused(connection, name, wanted)}
+            refused |= _refused_among(connection, {name: columns[name].intersection(self.wanted) for name in types})
+            self._columns |= columns | dict.fromkeys(refused, frozenset())
+            self.refused |= refused
+            self.present |= {name for name in unseen if self.wanted[0] in self._columns[name]}
         return self._columns
 
     def _warn_of_other_types(self, types: Mapping[str, Mapping[str, bool]]) -> None:
@@ -97,6 +94,10 @@ def columns_of(connection: Connection, names: Sequence[str]) -> Mapping[str, Col
 def _columns(connection: Connection, names: Sequence[str]) -> dict[str, dict[str, bool]]:
     """Return the columns as :func:`columns_of` does, and whether each is of an integer type."""
     dialect = connection.dialect.name
+    if len(names) > _MANY_NAMES:
+        # A site has no such number of tables; models make names up.
+        there = set(connection.execute(_all_tables(dialect)).scalars())
+        names = [name for name in names if name in there]
     if dialect == "sqlite":
         return _columns_on_sqlite(connection, names)
     if dialect == "postgresql":
@@ -113,6 +114,18 @@ def _columns(connection: Connection, names: Sequence[str]) -> dict[str, dict[str
         if table_name in names:
             found.setdefault(table_name, {})[column_name] = column_type in integers
     return found
+
+
+def _all_tables(dialect: str) -> Select[Any]:
+    """The names of all tables and views that the user sees."""
+    if dialect == "sqlite":
+        master = table("sqlite_master", column("name"), column("type"))
+        return select(master.c.name).where(master.c.type.in_(["table", "view"]))
+    if dialect == "postgresql":
+        relation = table("pg_class", column("oid"), column("relname"), schema="pg_catalog")
+        return select(relation.c.relname).where(func.pg_catalog.pg_table_is_visible(relation.c.oid))
+    tables = table("tables", column("table_schema"), column("table_name"), schema="information_schema")
+    return select(tables.c.table_name).where(tables.c.table_schema == func.database())
 
 
 def _columns_on_sqlite(connection: Connection, names: Sequence[str]) -> dict[str, dict[str, bool]]:

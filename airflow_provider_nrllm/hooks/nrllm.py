@@ -22,7 +22,7 @@ from airflow_provider_nrllm.edits.meanings import IgnoredFields
 from airflow_provider_nrllm.edits.reading import read_field_changes
 from airflow_provider_nrllm.outcomes import statements
 from airflow_provider_nrllm.outcomes.lookup import outcome_lookup
-from airflow_provider_nrllm.outcomes.pages import Gap, Page, RunsOfUuid, SettledRun
+from airflow_provider_nrllm.outcomes.pages import Gap, Page, PageKey, RunsOfUuid, SettledRun, page_of_rows
 from airflow_provider_nrllm.outcomes.reading import EvidenceReader, runs_with_writes
 from airflow_provider_nrllm.outcomes.rules import (
     EXPLICIT,
@@ -32,7 +32,6 @@ from airflow_provider_nrllm.outcomes.rules import (
     ObservedOutcome,
     any_change,
 )
-from airflow_provider_nrllm.outcomes.statements import PageKey
 
 CORRELATION_ID_LENGTH = 36
 
@@ -82,8 +81,8 @@ class NrLlmHook(SiteHook):
         Yield the settled runs of a partition that have no outcome, page by page, with what happened to their records.
 
         Reads only. A page costs a fixed number of statements, all in one snapshot that is over before the page
-        is yielded. Pages follow time by a key that always advances, also past runs that are not settled; so a
-        page may be empty. A uuid is on one page only, also if nobody records in between.
+        is yielded. Pages follow time by a key that always advances, also past runs that are not settled. A uuid is
+        on one page only, also if nobody records in between.
 
         :param start: the first second of the partition, None for all that settled before its end
         :param end: the first second after it, not in the future
@@ -101,23 +100,29 @@ class NrLlmHook(SiteHook):
             last_key: Callable[[RunsOfUuid], PageKey],
             lag: int,
         ) -> Iterator[Page]:
+            # The last rows of uuids that the pages have met and not reached yet: they are read again only there.
+            ahead: dict[str, PageKey] = {}
             while key is not None:
                 with self.database.snapshot() as connection:
-                    query = rows_after(connection.dialect.name, key, page_size + 1)
-                    rows = connection.execute(query).fetchall()
-                    key = (rows[page_size - 1][0], rows[page_size - 1][1]) if len(rows) > page_size else None
-                    rows = rows[:page_size]
+                    query = rows_after(connection.dialect.name, key, 2 * page_size + 1)
+                    rows, key = page_of_rows(connection.execute(query).fetchall(), page_size)
                     if not rows:
                         return
-                    # Several runs may share a uuid: the last of their rows is the one that counts.
                     keys = {(at, uid) for at, uid, _ in rows}
-                    settled = [
-                        (runs, at)
-                        for runs in runs_with_writes(connection, {uuid for _, _, uuid in rows})
-                        if (at := runs.settled_at(window)) is not None and first <= at < end and last_key(runs) in keys
-                    ]
+                    # Several runs may share a uuid, and a run has many writes: the last of their rows counts.
+                    uuids = {uuid for _, _, uuid in rows if uuid not in ahead or ahead[uuid] in keys}
+                    settled = []
+                    for runs in runs_with_writes(connection, uuids):
+                        if (last := last_key(runs)) not in keys:
+                            ahead[runs.uuid] = last
+                            continue
+                        ahead.pop(runs.uuid, None)
+                        at = runs.settled_at(window)
+                        if at is not None and first <= at < end:
+                            settled.append((runs, at))
                     page = self._page(connection, reader, settled, our_fields, rows[-1][0] + lag)
-                yield page
+                if settled:
+                    yield page
 
         with self.database.keeping_a_connection():
             with self.database.snapshot() as connection:
@@ -126,8 +131,8 @@ class NrLlmHook(SiteHook):
                 if self.machine_users:
                     self._warn_of_unknown_users(connection)
             # A run settles when its last write closes ...
-            by_last_write = partial(statements.last_writes, before=end - window, lookup=lookup)
-            yield from follow(by_last_write, (first - window, 0), RunsOfUuid.last_write, window)
+            by_write = partial(statements.writes_after, before=end - window, lookup=lookup)
+            yield from follow(by_write, (first - window, 0), RunsOfUuid.last_write, window)
             # ... or when it ends after that.
             if start is not None:
                 by_end = partial(statements.late_ends, before=end, written_before=start - window, lookup=lookup)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from airflow_provider_nrllm.outcomes.evidence import Write
 from airflow_provider_nrllm.outcomes.rules import (
@@ -15,6 +17,25 @@ from airflow_provider_nrllm.outcomes.rules import (
     outcome_of_write,
     settled_at,
 )
+
+#: Where a page begins: the time and the uid of the last row of the page before.
+PageKey = tuple[int, int]
+
+
+def page_of_rows(rows: Sequence[Any], page_size: int) -> tuple[Sequence[Any], PageKey | None]:
+    """
+    Return the first rows that are of at most so many uuids, and where the next page begins; None if there is none.
+
+    :param rows: ``at, uid, uuid`` of each, in order; one more than twice the page size, if there are so many
+    :param page_size: the most uuids
+    """
+    uuids: set[str] = set()
+    for taken, (_, _, uuid) in enumerate(rows):
+        if taken == 2 * page_size or (uuid not in uuids and len(uuids) == page_size):
+            last = rows[taken - 1]
+            return rows[:taken], (last[0], last[1])
+        uuids.add(uuid)
+    return rows, None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,14 +44,12 @@ from airflow_provider_nrllm.database.tables import (
 )
 from airflow_provider_nrllm.outcomes.evidence import Action, Target
 from airflow_provider_nrllm.outcomes.lookup import CORRELATION_INDEX, Lookup
+from airflow_provider_nrllm.outcomes.pages import PageKey
 from airflow_provider_nrllm.outcomes.rules import ENDED, EXPLICIT, OBSERVED
 from airflow_provider_nrllm.outcomes.spans import Span
 
 #: The most selects that SQLite takes in one UNION.
 TABLES_AT_ONCE = 500
-
-#: Where a page begins: the time and the uid of the last row of the page before.
-PageKey = tuple[int, int]
 
 
 class _ListOfNumbers(UserDefinedType[Any]):
@@ -100,21 +98,16 @@ def unanswered(dialect: str, lookup: Lookup, *, answered_instead: bool = False) 
     return and_(func.coalesce(run.c.uuid, "") != "", is_answered if answered_instead else ~is_answered)
 
 
-def last_writes(dialect: str, after: PageKey, limit: int, *, before: int, lookup: Lookup) -> Select[Any]:
+def writes_after(dialect: str, after: PageKey, limit: int, *, before: int, lookup: Lookup) -> Select[Any]:
     """
-    Unanswered runs by the time and uid of their last write: a row of ``at, uid, uuid`` for each, in that order.
+    Writes of unanswered runs that have ended, by time and uid: a row of ``at, uid, uuid`` for each, in that order.
+
+    A run that goes on has no place among them, however long it waits: it settles by its last write, or by its end.
 
     :param after: where the page begins
-    :param before: the last write is earlier than this
+    :param before: the write is earlier than this
     :param lookup: how outcomes are to be found
     """
-    later = event.alias("later")
-    # Not EXISTS (SELECT *), for which PostgreSQL asks for a privilege on every column.
-    written_later = exists(later.c.uid).where(
-        later.c.run == event.c.run,
-        is_write(dialect, later),
-        or_(later.c.crdate > event.c.crdate, and_(later.c.crdate == event.c.crdate, later.c.uid > event.c.uid)),
-    )
     return (
         select(event.c.crdate, event.c.uid, run.c.uuid)
         # MariaDB would begin with the runs, and sort all that was ever written for each page.
@@ -124,8 +117,8 @@ def last_writes(dialect: str, after: PageKey, limit: int, *, before: int, lookup
             is_write(dialect),
             later_than(event.c.crdate, event.c.uid, after),
             event.c.crdate < before,
+            value_among(dialect, run.c.status, sorted(ENDED)),
             unanswered(dialect, lookup),
-            ~written_later,
         )
         .order_by(event.c.crdate, event.c.uid)
         .limit(limit)
@@ -245,10 +238,7 @@ def history_of(
     """
     rows = history_with_users if machine_users else history
     stamp, workspace = zero_if_null(dialect, rows.c.tstamp), func.coalesce(rows.c.workspace, 0)
-    of_targets = any_of(
-        [and_(rows.c.tablename == table, among(rows.c.recuid, uids)) for table, uids in uids_by_table(targets).items()],
-        rows.c.uid,
-    )
+    of_targets = any_of(_records_by_fewest(rows, uids_by_table(targets)), rows.c.uid)
     # The history also records what visitors' requests change.
     is_editor = value_among(dialect, func.coalesce(rows.c.usertype, "BE"), ["BE"])
     if machine_users:
@@ -265,6 +255,21 @@ def history_of(
         if near
         else true(),
     )
+
+
+def _records_by_fewest(rows: FromClause, uids: Mapping[str, Collection[int]]) -> list[ColumnElement[bool]]:
+    """
+    Return a condition for the records of each table, or for those of each uid where that makes fewer.
+
+    Each takes the engine and SQLAlchemy as long as a row does, and a model may make up any number of tables.
+    """
+    tables: dict[int, list[str]] = {}
+    for table, of_table in uids.items():
+        for uid in of_table:
+            tables.setdefault(uid, []).append(table)
+    if len(tables) < len(uids):
+        return [and_(rows.c.recuid == uid, rows.c.tablename.in_(sorted(names))) for uid, names in tables.items()]
+    return [and_(rows.c.tablename == table, among(rows.c.recuid, of_table)) for table, of_table in uids.items()]
 
 
 def machine_users_found(dialect: str, machine_users: Sequence[str]) -> Select[Any]:

@@ -17,11 +17,10 @@ from airflow_provider_nrllm.database.tables import event, history, run
 from airflow_provider_nrllm.outcomes import statements
 from airflow_provider_nrllm.outcomes.evidence import LIVE, OWN_ROW_AGE, Evidence, Target, Write
 from airflow_provider_nrllm.outcomes.lookup import Lookup, outcome_lookup
-from airflow_provider_nrllm.outcomes.pages import RunsOfUuid
+from airflow_provider_nrllm.outcomes.pages import PageKey, RunsOfUuid
 from airflow_provider_nrllm.outcomes.reading import read_histories, read_times, runs_with_writes
 from airflow_provider_nrllm.outcomes.rules import ENDED
 from airflow_provider_nrllm.outcomes.spans import merged
-from airflow_provider_nrllm.outcomes.statements import PageKey
 from airflow_provider_nrllm.purge.rules import AtRisk, at_risk
 
 

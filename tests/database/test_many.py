@@ -1,0 +1,100 @@
+"""Numbers that no site should have, and models may make, are answered: by few statements, none of them too long."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from sqlalchemy import insert
+
+from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
+from airflow_provider_nrllm.outcomes.rules import ObservedOutcome
+from benchmarks.plans import recorded
+from tests.typo3.runs import DAY
+from tests.typo3.sites import Site
+from tests.typo3.tables import event, history, metadata, run
+
+START = 1_760_000_000
+END = START + 100 * DAY
+
+
+def lay_writes(site: Site, writes: list[tuple[int, str, int]], uuids: list[str]) -> None:
+    """Lay ended runs, and a write for each ``run, table, uid of the record``, a second apart."""
+    with site.engine.begin() as connection:
+        rows = [
+            {"uid": uid, "uuid": uuid, "status": "completed", "crdate": START, "finished_at": START + len(writes)}
+            for uid, uuid in enumerate(uuids, 1)
+        ]
+        connection.execute(insert(run), rows)
+        events = [
+            {
+                "uid": number,
+                "run": run_uid,
+                "sequence": number,
+                "kind": "tool_write",
+                "crdate": START + number,
+                "payload": json.dumps({"writeTargetTable": table, "writeTargetUid": uid}),
+            }
+            for number, (run_uid, table, uid) in enumerate(writes, 1)
+        ]
+        connection.execute(insert(event), events)
+        records = sorted({uid for _, table, uid in writes if table == "tt_content"})
+        if records:
+            connection.execute(
+                insert(metadata.tables["tt_content"]), [{"uid": uid, "tstamp": START} for uid in records]
+            )
+            rows = [
+                {"uid": n, "tstamp": START, "actiontype": 1, "tablename": "tt_content", "recuid": uid}
+                for n, uid in enumerate(records, 1)
+            ]
+            connection.execute(insert(history), rows)
+
+
+def answers(site: Site) -> tuple[dict[str, ObservedOutcome], int]:
+    """Return the outcomes of all runs, and how many statements it took to find them."""
+    hook = NrLlmHook(site.conn_id)
+    found: dict[str, ObservedOutcome] = {}
+    with recorded(hook.database.engine) as statements:
+        for page in hook.pages(None, END, window=7 * DAY, page_size=1000):
+            found |= page.outcomes(END)
+    return found, len(statements)
+
+
+def test_a_page_may_name_tens_of_thousands_of_tables(site: Site) -> None:
+    lay_writes(site, [(n // 100 + 1, f"table_{n}", 1) for n in range(40_000)], [f"run-{n}" for n in range(400)])
+    found, _ = answers(site)
+    # None of them is there, and the answer comes late (ADR-185).
+    assert dict.fromkeys((f"run-{n}" for n in range(400)), ObservedOutcome.UNKNOWN) == found
+
+
+@pytest.mark.parametrize("records", [1, 3000])
+def test_the_writes_of_a_run_are_read_on_its_first_page_and_on_its_last(site: Site, records: int) -> None:
+    lay_writes(site, [(1, "tt_content", n % records + 1) for n in range(12_000)], ["run"])
+    hook = NrLlmHook(site.conn_id)
+    with recorded(hook.database.engine) as statements:
+        pages = [page.outcomes(END) for page in hook.pages(None, END, window=7 * DAY, page_size=1000)]
+    assert [{"run": ObservedOutcome.ACCEPTED_UNCHANGED}] == pages
+    assert 2 == sum("payload" in one.text and "event.run IN" in one.text for one in statements)
+
+
+def test_the_runs_of_a_uuid_are_read_on_its_first_page_and_on_its_last(site: Site) -> None:
+    count = 6000
+    lay_writes(site, [(n + 1, "tt_content", 1) for n in range(count)], ["same"] * count)
+    hook = NrLlmHook(site.conn_id)
+    with recorded(hook.database.engine) as statements:
+        pages = [page.outcomes(END) for page in hook.pages(None, END, window=7 * DAY, page_size=1000)]
+    assert [{"same": ObservedOutcome.ACCEPTED_UNCHANGED}] == pages
+    assert 2 == sum("payload" in one.text and "event.run IN" in one.text for one in statements)
+
+
+def test_runs_that_wait_are_passed_over_by_one_statement(site: Site) -> None:
+    count = 5000
+    lay_writes(site, [(n + 1, "tt_content", 1) for n in range(count)], [f"run-{n}" for n in range(count)])
+    with site.engine.begin() as connection:
+        connection.execute(run.update().values(status="waiting_for_approval", finished_at=0))
+    found, waiting = answers(site)
+    assert {} == found
+    with site.engine.begin() as connection:
+        connection.execute(run.delete())
+        connection.execute(event.delete())
+    assert ({}, waiting) == answers(site)
