@@ -81,18 +81,20 @@ def random_world(seed: int, size: int) -> RandomWorld:
     for row, target in written:
         if chance.random() < 0.9:
             rows.append(
-                _row(chance, target, row["crdate"] - chance.choice([0, 1, 30, 3500, 3700]), chance.choice([1, 2, 2, 2]))
+                _row(
+                    chance, target, row["crdate"] - chance.choice([0, 1, 30, 3500, 3700]), chance.choice([1] + [2] * 30)
+                )
             )
-    for _ in range(size):
+    for _ in range(size // 4):
         at = chance.choice(stamps) + chance.choice([0, 1, DAY, 3 * DAY, WINDOW, WINDOW + 1, 9 * DAY])
-        rows.append(_row(chance, chance.choice(records), at, chance.choice([1, 2, 2, 2, 3, 4, 5, 7])))
+        rows.append(_row(chance, chance.choice(records), at, chance.choice([2] * 12 + [1, 3, 3, 4, 5, 7])))
     chance.shuffle(rows)
     for uid, row in enumerate(rows, 1):
         row["uid"] = uid
     states = {}
     content = []
     for uid in records:
-        there = chance.choice(["live"] * 6 + ["deleted", "deleted", "missing"])
+        there = chance.choice(["live"] * 20 + ["deleted", "deleted", "missing"])
         stamp = chance.choice(stamps) + chance.choice([0, DAY, 8 * DAY])
         if there != "missing":
             content.append({"uid": uid, "deleted": int(there == "deleted"), "tstamp": stamp})
