@@ -173,15 +173,17 @@ class SiteDatabase:
         """Return an idle connection that still answers, or a new one."""
         while self._idle:
             connection = self._idle.pop()
+            raw: Any = connection.connection.dbapi_connection
             try:
-                raw: Any = connection.connection.dbapi_connection
-                self.engine.dialect.do_ping(raw)
-            except Exception as error:
-                _log.info("%s: the connection was lost while it was idle, opening another", type(error).__name__)
-                connection.invalidate()
-                connection.close()
-            else:
+                answers = self.engine.dialect.do_ping(raw)
+            except Exception:
+                # SQLAlchemy 2 lets the driver's own error through; 1.4 returns False.
+                answers = False
+            if answers:
                 return connection
+            _log.info("Connection %r was lost while it was idle: opening another", self.conn_id)
+            connection.invalidate()
+            connection.close()
         return self.engine.connect()
 
     @contextmanager
