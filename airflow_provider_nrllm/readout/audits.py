@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_provider_nrllm.edits.meanings import Meaning
 from airflow_provider_nrllm.outcomes.partitions import DAY
-from airflow_provider_nrllm.readout.cells import by_words
+from airflow_provider_nrllm.readout.cells import by_words, counted
 from airflow_provider_nrllm.readout.counts import (
     EditedRuns,
     Explicit,
@@ -93,5 +93,5 @@ def audit_markdown(audit: Audit, limit: int) -> str:
     lines = [f"# EDITED by {by_words(audit.grouping)}", ""]
     lines.append(f"Range: {range_in_words(audit.start, audit.end)}. {dated_in_words(audit.range_of, audit.window)}")
     if len(groups) > limit:
-        lines.append(f"Left out here: {len(groups) - limit} smaller groups.")
+        lines.append(f"Left out here: {counted(len(groups) - limit, 'smaller group')}.")
     return "\n".join([*lines, "", *table_lines(edited_table(audit.grouping, groups[:limit])), "", NO_RECOMMENDATION])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from airflow_provider_nrllm.readout.cells import Table, by_words, cell_text
+from airflow_provider_nrllm.readout.cells import Table, by_words, cell_text, counted
 from airflow_provider_nrllm.readout.counts import Group, Readout
 from airflow_provider_nrllm.readout.groups import readable
 from airflow_provider_nrllm.readout.sentences import NO_RECOMMENDATION, head_lines
@@ -31,7 +31,7 @@ def _lines(readout: Readout, groups: Sequence[Group]) -> Iterator[str]:
     for line in head_lines(readout):
         yield f"- {line}"
     if len(groups) < len(readout.groups):
-        yield f"Left out here: {len(readout.groups) - len(groups)} smaller groups."
+        yield f"Left out here: {counted(len(readout.groups) - len(groups), 'smaller group')}."
     for table in tables_of(readout, groups):
         yield ""
         yield from table_lines(table)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
-from airflow_provider_nrllm.readout.cells import Row, Table, words
+from airflow_provider_nrllm.readout.cells import Row, Table, counted, words
 from airflow_provider_nrllm.readout.counts import Group, Period, Readout
 from airflow_provider_nrllm.readout.groups import label_text
 from airflow_provider_nrllm.readout.periods import PeriodWidth
@@ -56,9 +56,10 @@ def tables_over_time(
         )
         for first in firsts[-TIMELINE_PERIODS:]
     ]
+    more = len(firsts) - len(rows)
     every = sum(1 for group in readout.groups if group.named and cases_of(group, value))
     which = f"the {len(groups)} largest of {every} groups" if every > len(groups) else "each group"
-    earlier = f" The {len(firsts) - len(rows)} before these are left out here." if len(firsts) > len(rows) else ""
+    earlier = f" Left out here: {counted(more, f'earlier {readout.width}')}." if more else ""
     starts = {PeriodWidth.DAY: "Days", PeriodWidth.WEEK: "Weeks from Monday", PeriodWidth.MONTH: "Months"}
     yield Table(
         f"{source}-over-time",

@@ -302,6 +302,7 @@ def test_a_name_is_one_code_span(name, written):
 
 def test_markdown_says_how_many_groups_it_leaves_out():
     assert "Left out here: 9 smaller groups." in as_markdown(WORLD, 3)
+    assert "Left out here: 1 smaller group." in as_markdown(WORLD, 11)
 
 
 def test_json_is_plain_and_says_what_it_leaves_out():
