@@ -106,7 +106,8 @@ def complete(database: SiteDatabase, ending: Ending, result: Offer, redacted: Of
     """
     Complete a run and its task with the result; where that cannot be written, make both failed.
 
-    A deadlock or a lock wait time-out is passed on with nothing written: the same again may succeed.
+    What may pass, such as a deadlock, a lock wait time-out or a lost connection, is passed on with nothing written:
+    the same again may succeed.
     """
     writing = False
     try:

@@ -12,7 +12,7 @@ from sqlalchemy import and_, func, null, or_, select
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import ColumnElement
 
-from airflow_provider_nrllm.a2a.rows import HAS_RUN, event, read_event, read_task, task
+from airflow_provider_nrllm.a2a.rows import HAS_RUN, event, is_task, read_event, read_task, task
 from airflow_provider_nrllm.a2a.rules import Event, State, Task, TaskNotFoundError
 
 
@@ -63,7 +63,7 @@ def find_task(connection: Connection, task_id: str) -> Task:
     :raises TaskNotFoundError: where there is none, or its run has gone
     :raises UnsealedValueError: where one of its values is not sealed
     """
-    row = connection.execute(select(task).where(task.c.task_id == task_id, HAS_RUN)).first()
+    row = connection.execute(select(task).where(is_task(connection.dialect.name, task_id), HAS_RUN)).first()
     if row is None:
         raise TaskNotFoundError(task_id)
     return read_task(row)
@@ -111,7 +111,10 @@ def _token(row: Any) -> str:
 
 def _position(token: str) -> tuple[int, int]:
     try:
-        at, uid = json.loads(urlsafe_b64decode(token))
-        return int(at), int(uid)
-    except (ValueError, TypeError):
-        raise ValueError("the page token is none that this hook gave") from None
+        found = json.loads(urlsafe_b64decode(token))
+    except (ValueError, TypeError, RecursionError):
+        found = None
+    # It comes from a client: of just this form, and no number that a database does not take.
+    if isinstance(found, list) and len(found) == 2 and all(type(each) is int and 0 <= each < 2**63 for each in found):
+        return found[0], found[1]
+    raise ValueError("the page token was not issued by this hook; expected the next_page_token of a page")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from airflow.providers.common.compat.sdk import AirflowException
-from sqlalchemy import exists, select, update
+from sqlalchemy import exists, literal, select, update
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, InternalError
 from sqlalchemy.sql import ColumnElement
@@ -15,6 +15,7 @@ from sqlalchemy.sql import ColumnElement
 from airflow_provider_nrllm.a2a import tables as a2a_tables
 from airflow_provider_nrllm.a2a.rules import TERMINAL, Event, State, Task, TaskNotFoundError
 from airflow_provider_nrllm.a2a.sealed import UnsealedValueError, is_sealed, sealed_values
+from airflow_provider_nrllm.database.conditions import same_id
 from airflow_provider_nrllm.database.errors import named
 
 # The lock order: the run's row first, then its task's, each in the order of uids. Nobody waits for a run while
@@ -56,19 +57,31 @@ def without_content() -> Iterator[None]:
         raise StorageError(f"The database did not take a row: {named(refused)}") from None
 
 
+def is_task(dialect: str, task_id: object) -> ColumnElement[bool]:
+    """
+    Whether a row is the task of that id, to the letter: ids come from clients, and collations find others too.
+
+    :raises TaskNotFoundError: for what can be no id, such as a number or a text that no database takes
+    """
+    if not isinstance(task_id, str) or "\x00" in task_id or not task_id.isascii():
+        raise TaskNotFoundError("no task has such an id")
+    return same_id(dialect, task.c.task_id, literal(task_id))
+
+
 def lock_run_and_task(connection: Connection, task_id: str) -> tuple[Any, Any]:
     """
     Lock a task's run (None where it has gone) and then the task, and return both rows.
 
     :raises TaskNotFoundError: where there is no such task
     """
-    run_uid = connection.execute(select(task.c.run).where(task.c.task_id == task_id)).scalar()
+    this_task = is_task(connection.dialect.name, task_id)
+    run_uid = connection.execute(select(task.c.run).where(this_task)).scalar()
     if run_uid is None:
         raise TaskNotFoundError(task_id)
     run_row = connection.execute(
         select(run.c.uid, run.c.status, run.c.claimed_by).where(run.c.uid == run_uid).with_for_update()
     ).first()
-    task_row = connection.execute(select(task).where(task.c.task_id == task_id).with_for_update()).first()
+    task_row = connection.execute(select(task).where(this_task).with_for_update()).first()
     if task_row is None:
         raise TaskNotFoundError(task_id)
     return run_row, task_row
@@ -83,12 +96,9 @@ def lock_runs(connection: Connection, uids: Sequence[int]) -> dict[int, str]:
 
 
 def end_run(connection: Connection, uid: int, status: str, now: int) -> None:
-    """End a run, as the extension does: an ended run is held by no worker and is not suspended any more."""
-    connection.execute(
-        update(run)
-        .where(run.c.uid == uid)
-        .values(status=status, finished_at=now, tstamp=now, claimed_by="", lease_expires=0, suspended_state=None)
-    )
+    """End a run, as the extension does: no worker holds it, it is not suspended, and its client's request is gone."""
+    ended = {"status": status, "finished_at": now, "tstamp": now, "claimed_by": "", "lease_expires": 0}
+    connection.execute(update(run).where(run.c.uid == uid).values(**ended, suspended_state=None, queued_request=None))
 
 
 def read_task(row: Any) -> Task:

@@ -102,14 +102,14 @@ def standing(status: str | None, claim: str, claimed_by: str | None, alive: tupl
 
     :param status: the run's status; None where it has no row
     :param claim: the worker that holds the run by its row; empty where it runs under no lease
-    :param claimed_by: the worker that asks; None where it runs under no lease and claims are not looked at
+    :param claimed_by: the worker that asks; None where it runs under no lease, so that no worker may hold the run
     :param alive: the statuses from which the run may end so
     """
     if status == "cancelled":
         return Standing.CANCELLED
     if status == "failed":
         return Standing.FAILED
-    if status in alive and claimed_by in (None, claim):
+    if status in alive and (claimed_by or "") == claim:
         return Standing.ALIVE
     return Standing.LOST
 
@@ -172,13 +172,15 @@ class Refusal:
     code: int = -32004
 
 
-def refusal(ceiling: Ceiling, *, redacts: bool = True) -> Refusal | None:
+def refusal(ceiling: str, *, redacts: bool = True) -> Refusal | None:
     """
     Return why a task must not be made under this ceiling, or None where its result can be kept.
 
-    :param ceiling: the answer ceiling of the profile that would serve the task
+    :param ceiling: the answer ceiling of the profile that would serve the task; a name this version does not know
+        keeps nothing
     :param redacts: whether the caller has something that makes redacted text
     """
+    ceiling = strictest(ceiling)
     keeps = ceiling is Ceiling.FULL or (ceiling is Ceiling.REDACTED and redacts)
     return None if keeps else Refusal()
 

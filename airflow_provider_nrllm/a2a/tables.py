@@ -10,7 +10,8 @@ from sqlalchemy import BigInteger, Column, MetaData, SmallInteger, String, Table
 
 metadata = MetaData()
 
-#: nr_llm: the run of a task. Its suspended state is only ever emptied, never read.
+#: nr_llm: the run of a task. Its suspended state and its queued request, the client's prompt, are only ever emptied,
+#: never read.
 run = Table(
     "tx_nrllm_agentrun",
     metadata,
@@ -19,6 +20,7 @@ run = Table(
     Column("claimed_by", String(64)),
     Column("lease_expires", BigInteger),
     Column("suspended_state", Text),
+    Column("queued_request", Text),
     Column("finished_at", BigInteger),
     Column("tstamp", BigInteger),
 )

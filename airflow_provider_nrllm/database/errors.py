@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, InterfaceError
 
 _MISSING_CODES = frozenset({1046, 1054, 1146, "42P01", "42703"})
 _MISSING_TEXTS = ("no such table", "no such column")
 #: Another transaction won: a deadlock, a serialization failure, a row that changed since it was read.
 _CONFLICT_CODES = frozenset({1020, 1213, "40001", "40P01"})
 _PASSING_CODES = _CONFLICT_CODES | {1205, "55P03"}
+#: PostgreSQL's classes of a lost connection and of a server that shuts down; MySQL's codes of the client.
+_LOST_CLASSES = ("08", "57P0", "2006", "2013", "2055", "1053", "1927")
 _DENIED_CODES = frozenset({1044, 1142, 1143, "42501"})
 _DENIED_TEXTS = (
     re.compile(r"(?P<privilege>[A-Z]+) command denied .* for column '(?P<column>\w+)' in table '(?P<table>\w+)'"),
@@ -44,10 +46,14 @@ def is_conflict(error: BaseException) -> bool:
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether the same again may succeed: after a conflict or a lock wait time-out."""
+    """Whether the same again may succeed: after a conflict, a lock wait time-out, or a lost connection."""
     if not isinstance(error, DBAPIError):
         return False
-    return code_of(error.orig) in _PASSING_CODES or "database is locked" in str(error.orig)
+    code = code_of(error.orig)
+    lost = (
+        error.connection_invalidated or isinstance(error, InterfaceError) or str(code or "").startswith(_LOST_CLASSES)
+    )
+    return lost or code in _PASSING_CODES or "database is locked" in str(error.orig)
 
 
 def named(error: DBAPIError) -> str:

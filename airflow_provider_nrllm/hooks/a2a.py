@@ -19,6 +19,7 @@ from airflow_provider_nrllm.a2a.removal import (
 from airflow_provider_nrllm.a2a.rows import without_content
 from airflow_provider_nrllm.a2a.rules import Ceiling, Event, Task
 from airflow_provider_nrllm.a2a.sealed import Json, Result, Sealed, seal_result
+from airflow_provider_nrllm.a2a.shapes import check_message, check_result
 from airflow_provider_nrllm.a2a.tables import A2A_TABLES, event, run, task
 from airflow_provider_nrllm.database.hook import SiteHook
 from airflow_provider_nrllm.database.requirements import Requirements
@@ -74,7 +75,7 @@ class NrLlmA2AHook(SiteHook):
 
         Writes the task and its run. Safe to repeat: a task that has ended is left as it is. Where the result
         cannot be sealed or written, nothing of it is kept and a second transaction makes both failed.
-        Deadlocks and lock wait time-outs are passed on with nothing written; try again.
+        Deadlocks, lock wait time-outs and lost connections are passed on with nothing written; try again.
 
         :param task_id: the task
         :param result: what the run made
@@ -82,10 +83,14 @@ class NrLlmA2AHook(SiteHook):
         :param redacted: the redacted result, made elsewhere; kept under the ceiling ``redacted``
         :param ceiling: returns the installation's answer ceiling, asked under the lock; the stricter of it and
             the task's own holds. Without it the task's own holds.
-        :param claimed_by: the worker that holds the run; None where it runs under no lease, as after an approval
+        :param claimed_by: the worker that holds the run; None where no worker does, and the run is under no lease
         :param now: the time of the status, in Unix seconds; by default the present
+        :raises ValueError: for a result that has not the shape of A2A 1.0, before anything is sealed or locked
         :raises TaskNotFoundError: where there is no such task
         """
+        for offered in (result, redacted):
+            if offered is not None:
+                check_result(offered)
         # Sealing may be slow, and locks are held for as short as can be.
         whole = seal_result(result, seal)
         less = None if redacted is None else seal_result(redacted, seal)
@@ -115,6 +120,9 @@ class NrLlmA2AHook(SiteHook):
         """
         if message is not None and seal is None:
             raise ValueError("a message needs a function that seals it")
+        for offered in (message, redacted):
+            if offered is not None:
+                check_message(offered, "message")
         whole = Sealed() if seal is None else seal_result(Result(message=message), seal)
         less = None if seal is None or redacted is None else seal_result(Result(message=redacted), seal)
         return fail(self.database, Ending(task_id, claimed_by, ceiling, _seconds(now)), whole, less)
@@ -213,6 +221,8 @@ class NrLlmA2AHook(SiteHook):
 
         :param page_size: the most tasks, or events, of a transaction
         """
+        if page_size < 1:
+            raise ValueError(f"page_size is {page_size}; expected at least 1")
         done = Removal()
         with self.database.connection() as connection:
             after: int | None = 0

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, update
 
-from airflow_provider_nrllm.a2a.rules import TaskNotFoundError
+from airflow_provider_nrllm.a2a.rules import State, TaskNotFoundError
 from airflow_provider_nrllm.a2a.sealed import Result
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
 from tests.database.a2a_sites import a2a_site, hook_of
@@ -83,14 +83,50 @@ def test_run_and_task_end_as_the_decision_table_says(a2a_site: Site) -> None:
     assert [] == hook.check(lag=10**10, now=NOW)[0]
 
 
-def test_an_ended_run_is_held_by_no_worker_and_is_not_suspended_any_more(a2a_site: Site) -> None:
-    held = {"status": "running", "claimed_by": "w", "lease_expires": NOW, "suspended_state": "state"}
+def test_an_ended_run_is_held_by_no_worker_and_keeps_neither_its_state_nor_its_request(a2a_site: Site) -> None:
+    held = {"status": "running", "claimed_by": "w", "lease_expires": NOW}
+    held |= {"suspended_state": "state", "queued_request": "the prompt"}
     task_id = add_task(a2a_site.engine, run_row=held)
     hook_of(a2a_site).complete(task_id, result(), seal=seal, claimed_by="w", now=NOW + 60)
     ended = row_of(a2a_site.engine, run, 1001)
-    assert ("completed", NOW + 60, NOW + 60, "", 0, None) == tuple(
-        ended[name] for name in ("status", "finished_at", "tstamp", "claimed_by", "lease_expires", "suspended_state")
-    )
+    names = ("status", "finished_at", "tstamp", "claimed_by", "lease_expires", "suspended_state", "queued_request")
+    assert ("completed", NOW + 60, NOW + 60, "", 0, None, None) == tuple(ended[name] for name in names)
+
+
+def test_the_request_of_a_run_whose_result_may_not_be_kept_is_gone(a2a_site: Site) -> None:
+    task_id = add_task(a2a_site.engine, run_row={"queued_request": "the prompt"}, ceiling="none")
+    assert State.FAILED is hook_of(a2a_site).complete(task_id, result(), seal=seal, now=NOW).state
+    assert row_of(a2a_site.engine, run, 1001)["queued_request"] is None
+
+
+def test_a_run_that_a_worker_holds_is_not_ended_by_one_that_holds_none(a2a_site: Site) -> None:
+    task_id = add_task(a2a_site.engine, run_row={"claimed_by": "worker-2"})
+    assert not hook_of(a2a_site).complete(task_id, result(), seal=seal, now=NOW).changed
+    assert not hook_of(a2a_site).fail(task_id, now=NOW).changed
+    assert "running" == row_of(a2a_site.engine, run, 1001)["status"]
+
+
+def test_a_result_of_another_shape_is_the_callers_error_and_nothing_is_written(a2a_site: Site) -> None:
+    task_id = add_task(a2a_site.engine)
+    before = rows_of(a2a_site.engine, task), rows_of(a2a_site.engine, run)
+    with pytest.raises(ValueError, match="artifacts"):
+        hook_of(a2a_site).complete(task_id, Result(artifacts="answer"), seal=seal, now=NOW)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="role"):
+        hook_of(a2a_site).fail(task_id, message=message("x", "agent"), seal=seal, now=NOW)
+    assert before == (rows_of(a2a_site.engine, task), rows_of(a2a_site.engine, run))
+
+
+@pytest.mark.parametrize("task_id", ["TASK-1", "task-1 ", "tásk-1", "task-1\x00", "\ud800", 1, None])
+def test_a_task_is_found_by_its_id_to_the_letter(a2a_site: Site, task_id: Any) -> None:
+    add_task(a2a_site.engine)
+    hook = hook_of(a2a_site)
+    with pytest.raises(TaskNotFoundError):
+        hook.task(task_id)
+    with pytest.raises(TaskNotFoundError):
+        hook.events(task_id)
+    with pytest.raises(TaskNotFoundError):
+        hook.complete(task_id, result(), seal=seal, now=NOW)
+    assert "task-1" == hook.task("task-1").task_id
 
 
 def test_a_completion_repeated_leaves_what_is_stored(a2a_site: Site) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import traceback
 from typing import Any
 
@@ -275,7 +276,17 @@ def test_a_list_has_artifacts_only_if_they_are_asked_for(a2a_site: Site) -> None
 
 def test_a_page_token_of_someone_elses_making_is_refused(a2a_site: Site) -> None:
     hook = hook_of(a2a_site)
-    for token in ("x", "bm90IGpzb24=", "WzFd", "é", "bnVsbA=="):
+    of_another_form = (
+        "[Infinity,1]",
+        "[[1],[2]]",
+        "[1,9223372036854775808]",
+        "[-1,1]",
+        "[1.5,1]",
+        "[true,1]",
+        "[1,2,3]",
+    )
+    made_up = [base64.urlsafe_b64encode(text.encode()).decode() for text in (*of_another_form, "[" * 100_000)]
+    for token in ("x", "bm90IGpzb24=", "WzFd", "é", "bnVsbA==", *made_up):
         with pytest.raises(ValueError, match="page token"):
             hook.tasks(page_token=token)
 

@@ -92,7 +92,7 @@ def test_the_strictest_of_several_ceilings_holds(names: tuple[str, ...], stricte
         ("running", "worker-1", "worker-1", "alive"),
         ("running", "worker-2", "worker-1", "lost"),
         ("running", "", "worker-1", "lost"),
-        ("running", "worker-2", None, "alive"),
+        ("running", "worker-2", None, "lost"),
         ("queued", "", None, "lost"),
         ("waiting_for_approval", "", None, "lost"),
         ("waiting_for_input", "", None, "lost"),
