@@ -35,13 +35,13 @@ demo: .venv/demo-installed
 demo-ui: .venv/demo-installed
 	@.venv/bin/python -m demo.ui
 
-screenshots: .venv/test-installed
+screenshots: .venv/test-installed .venv-scores/installed
 	.venv/bin/python -W ignore -m demo.screenshots
 
-test: .venv/test-installed
+test: .venv/test-installed .venv-scores/installed
 	.venv/bin/python -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
 
-test-lowest: .venv-lowest/test-installed
+test-lowest: .venv-lowest/test-installed .venv-scores/installed
 	.venv-lowest/bin/python -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
 
 bench: .venv/test-installed
@@ -70,7 +70,7 @@ build: .venv/test-installed
 	.venv/bin/python -m build
 
 clean:
-	rm -rf .venv .venv-lowest .venv-docs .bench .demo build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest .venv-scores .venv-docs .bench .demo build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 servers:
 	@PYTHON=$(PYTHON) sh tests/install-servers.sh
@@ -91,6 +91,13 @@ servers:
 	.venv-docs/bin/python -m $(PIP_INSTALL) --group docs
 	@touch $@
 
+# Servers and clients that scores are tried with, apart from Airflow: they would change what it depends on.
+.venv-scores/installed: pyproject.toml | .venv/bin/python
+	.venv/bin/python -m venv --clear .venv-scores
+	.venv-scores/bin/python -m $(PIP_INSTALL) --upgrade 'pip>=25.1'
+	.venv-scores/bin/python -m $(PIP_INSTALL) --group scores-test
+	@touch $@
+
 .venv/demo-installed: pyproject.toml | .venv/bin/python
 	@echo "Installing Airflow and this provider into .venv, for about a minute ..."
 	@.venv/bin/python -m $(PIP_INSTALL) --editable '.[sqlite,readout]'
@@ -99,12 +106,12 @@ servers:
 # A pip that knows --group is younger than Python 3.11.
 .venv/test-installed: pyproject.toml | .venv/bin/python servers
 	.venv/bin/python -m $(PIP_INSTALL) --upgrade 'pip>=25.1'
-	.venv/bin/python -m $(PIP_INSTALL) --editable '.[mysql,postgres,sqlite,readout]' --group test --group lint
+	.venv/bin/python -m $(PIP_INSTALL) --editable '.[mysql,postgres,sqlite,readout,scores]' --group test --group lint
 	@touch .venv/demo-installed $@
 
 .venv-lowest/test-installed: pyproject.toml tests/lowest.py | .venv-lowest/bin/python servers
 	.venv-lowest/bin/python tests/lowest.py > .venv-lowest/constraints.txt
 	.venv-lowest/bin/python -m $(PIP_INSTALL) --upgrade 'pip>=25.1'
 	.venv-lowest/bin/python -m $(PIP_INSTALL) --constraint .venv-lowest/constraints.txt \
-	  --editable '.[mysql,postgres,sqlite,readout]' --group test
+	  --editable '.[mysql,postgres,sqlite,readout,scores]' --group test
 	@touch $@

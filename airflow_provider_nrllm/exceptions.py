@@ -1,8 +1,8 @@
-"""The errors of the provider. None of them is retried: each needs a person to change something first."""
+"""The errors of the provider. Only :class:`NrLlmTargetError` is retried: all others need a person first."""
 
 from __future__ import annotations
 
-from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
 
 class NrLlmConnectionError(AirflowFailException):
@@ -43,3 +43,11 @@ class NrLlmA2AViolationError(AirflowFailException):
 
 class NrLlmOutcomeCheckError(AirflowFailException):
     """A share of outcomes is past a bound that the user set."""
+
+
+class NrLlmScoresError(AirflowFailException):
+    """A target refused scores or traces."""
+
+
+class NrLlmTargetError(AirflowException):
+    """A target of scores cannot be reached or is overloaded; Airflow retries the task."""

@@ -32,6 +32,7 @@ def get_provider_info() -> dict[str, Any]:
                     "airflow_provider_nrllm.hooks.audit",
                     "airflow_provider_nrllm.hooks.nrllm",
                     "airflow_provider_nrllm.hooks.readout",
+                    "airflow_provider_nrllm.hooks.scores",
                 ],
             }
         ],
@@ -45,6 +46,7 @@ def get_provider_info() -> dict[str, Any]:
                     "airflow_provider_nrllm.operators.outcomes",
                     "airflow_provider_nrllm.operators.purge",
                     "airflow_provider_nrllm.operators.readout",
+                    "airflow_provider_nrllm.operators.scores",
                 ],
             }
         ],

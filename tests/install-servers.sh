@@ -44,6 +44,7 @@ have_python_header || add python3-dev
 have_galera || add galera-4
 have rsync || add rsync
 have lsof || add lsof
+have openssl || add openssl
 have pgbouncer || add pgbouncer
 have chromium || have chromium-browser || have google-chrome || add chromium
 

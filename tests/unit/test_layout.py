@@ -71,7 +71,7 @@ def test_no_import_runs_back_up(door, may_import_it):
 
 def test_each_subject_has_pure_rules():
     subjects = {name.split(".")[1] for name in PURE}
-    assert subjects >= {"outcomes", "edits", "purge", "readout", "a2a"}
+    assert subjects >= {"outcomes", "edits", "purge", "readout", "a2a", "scores"}
 
 
 def test_what_is_pure_imports_nothing_of_airflow_or_sql():

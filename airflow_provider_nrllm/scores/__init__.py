@@ -1,0 +1,1 @@
+"""Outcomes handed on as scores to where models are watched: MLflow and Langfuse."""
