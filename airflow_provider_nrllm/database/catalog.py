@@ -32,10 +32,12 @@ class WrittenTables:
     stamp, and engines would not even compare it.
 
     :param wanted: the columns to look for; a table without the first of them counts as absent
+    :param instead: by one of the columns, the one to look for in a table without it
     """
 
-    def __init__(self, wanted: Sequence[str]) -> None:
+    def __init__(self, wanted: Sequence[str], instead: Mapping[str, str]) -> None:
         self.wanted = wanted
+        self.instead = instead
         #: The tables that are there and may be read.
         self.present: frozenset[str] = frozenset()
         #: The tables that may not be read, so that it cannot be told whether a record is there.
@@ -62,14 +64,20 @@ class WrittenTables:
             }
             if connection.dialect.name == "mysql":
                 # What may not be read is never taken for gone.
-                absent = [(name, wanted) for name in unseen for wanted in self.wanted if wanted not in columns[name]]
+                absent = [(name, each) for name in unseen for each in self._wanted_in(columns[name]) - columns[name]]
                 if absent and not _sees_all_tables(connection):
-                    refused |= {name for name, wanted in absent if _is_refused(connection, name, wanted)}
-            refused |= _refused_among(connection, {name: columns[name].intersection(self.wanted) for name in types})
+                    refused |= {name for name, each in absent if _is_refused(connection, name, each)}
+            refused |= _refused_among(
+                connection, {name: columns[name] & self._wanted_in(columns[name]) for name in types}
+            )
             self._columns |= columns | dict.fromkeys(refused, frozenset())
             self.refused |= refused
             self.present |= {name for name in unseen if self.wanted[0] in self._columns[name]}
         return self._columns
+
+    def _wanted_in(self, columns: frozenset[str]) -> frozenset[str]:
+        """Return the columns that count in a table with these."""
+        return frozenset(self.wanted).union(other for name, other in self.instead.items() if name not in columns)
 
     def _warn_of_other_types(self, types: Mapping[str, Mapping[str, bool]]) -> None:
         """Say once of each table which of its columns do not count."""

@@ -121,11 +121,17 @@ backend_user = Table(
 #: The columns of a written record that tell whether it is still there; a table has ``uid`` and any of these.
 RECORD_COLUMNS = ("tstamp", "deleted", "t3ver_wsid")
 
+#: Where a table keeps when a record was changed, if it has no ``tstamp``: ``sys_redirect`` and its kind.
+INSTEAD_OF_RECORD_COLUMNS = {"tstamp": "updatedon"}
+
+#: The columns of which a written record is hidden by the first that its table has.
+ENABLE_COLUMNS = ("hidden", "disabled", "disable")
+
 
 @lru_cache(maxsize=1000)
 def record_table(name: str, columns: frozenset[str]) -> Table:
     """
-    Return the written table ``name`` with its uid and those of :data:`RECORD_COLUMNS` that it has.
+    Return the written table ``name`` with its uid and those of the columns above that it has.
 
     The name comes from data. It is given to SQLAlchemy as an identifier, which quotes it as the engine wants. The same
     object for the same columns: SQLAlchemy keeps the statements that it has compiled by the tables in them.
@@ -133,5 +139,6 @@ def record_table(name: str, columns: frozenset[str]) -> Table:
     :param name: a table name that was looked up in the database before
     :param columns: the names of the columns the table has
     """
-    present = [column for column in RECORD_COLUMNS if column in columns]
+    known = (*RECORD_COLUMNS, *INSTEAD_OF_RECORD_COLUMNS.values(), *ENABLE_COLUMNS)
+    present = [column for column in known if column in columns]
     return Table(name, MetaData(), Column("uid", WholeNumber), *(Column(column, WholeNumber) for column in present))

@@ -20,8 +20,11 @@ from airflow_provider_nrllm.edits.meanings import (
     meaning_of_change,
     strongest,
 )
-from airflow_provider_nrllm.outcomes.evidence import HistoryRow
+from airflow_provider_nrllm.outcomes.evidence import Action, HistoryRow
 from airflow_provider_nrllm.outcomes.rules import Aftermath, ObservedOutcome
+
+#: The field of a draft that holds the uid of the live record, 0 for a new one.
+VERSION_OF = "t3ver_oid"
 
 #: The field names of history rows by their uid; a row that is not there names none that can be read.
 FieldNames = Mapping[int, frozenset[str] | None]
@@ -85,6 +88,15 @@ class FieldChanges:
         """Return the fields to which the window brought back the value that the write gave them."""
         return frozenset(name for row in own for name in self._of(row, "same"))
 
+    def begins_draft(self, row: HistoryRow) -> bool:
+        """
+        Whether a row made the version of a record that is there: it holds a copy of that, which nobody wrote.
+
+        Without an answer it does not.
+        """
+        answer = self.answers.get((row.uid, VERSION_OF))
+        return row.action == Action.ADD and row.workspace > 0 and answer is not None and not answer.empty
+
     def _of(self, row: HistoryRow, flag: str) -> Iterator[str]:
         for name in self.names.get(row.uid) or ():
             answer = self.answers.get((row.uid, name))
@@ -118,6 +130,8 @@ def questions(seen: Aftermath, names: FieldNames, ignored: IgnoredFields) -> Ite
     for row in seen.own:
         if row.action in NAMES_FIELDS:
             own |= dict.fromkeys(last.keys() & (names.get(row.uid) or frozenset()), row)
+        if row.action == Action.ADD and row.workspace > 0 and VERSION_OF not in last:
+            yield Question(row.uid, VERSION_OF)
     for name, row in own.items():
         yield Question(row.uid, name, last[name])
 
@@ -132,7 +146,7 @@ def meaning_of_aftermath(seen: Aftermath, changes: FieldChanges, ignored: Ignore
     """
     if not seen.changed:
         return None
-    own = seen.own
+    own = [row for row in seen.own if not changes.begins_draft(row)]
     write = fields_written(changes.own_change(row) for row in own)
     restored = changes.restored(own)
     return strongest(
@@ -147,13 +161,19 @@ def edit_of_our_fields(changes: FieldChanges, ignored: IgnoredFields) -> Callabl
 
     A release, no change, a move, a restore, and an edit beside the run's text then do not make a run ``edited``.
 
-    Where that cannot be told, the outcome is ``unknown``: asked, and it could not be told (ADR-176).
+    Where that cannot be told, the outcome is ``unknown``: asked, and it could not be told (ADR-176). Where the run
+    wrote a draft that was published as it was, its rows show that the history reaches back to the write.
     """
 
     def edit(seen: Aftermath) -> ObservedOutcome | None:
         meaning = meaning_of_aftermath(seen, changes, ignored)
         if meaning is Meaning.RUN_TEXT:
             return ObservedOutcome.EDITED
-        return ObservedOutcome.UNKNOWN if meaning is Meaning.CANNOT_BE_TOLD else None
+        if meaning is Meaning.CANNOT_BE_TOLD:
+            return ObservedOutcome.UNKNOWN
+        if meaning is not None and not seen.known and not seen.gone and seen.evidence.own_drafts(seen.at):
+            # No row of the live record is as old as the write, but those of the draft that it wrote are.
+            return ObservedOutcome.ACCEPTED_UNCHANGED
+        return None
 
     return edit

@@ -139,10 +139,12 @@ class Evidence:
     :param record: its state
     """
 
-    __slots__ = ("_adds", "_edits", "_ends", "_owners", "_signs", "_stamps", "record", "rows")
+    __slots__ = ("_adds", "_drafts", "_edits", "_ends", "_owners", "_signs", "_stamps", "record", "rows")
 
     def __init__(self, rows: Iterable[HistoryRow], events: Sequence[int], record: Record) -> None:
-        self.rows = without_drafts(rows)
+        retained = list(rows)
+        self.rows = without_drafts(retained)
+        self._drafts = set(retained).difference(self.rows) if len(self.rows) < len(retained) else set()
         self.record = record
         self._stamps = stamps = [row.stamp for row in self.rows]
         # An event owns the latest stamp at or before it, if that is at most an hour older.
@@ -206,6 +208,12 @@ class Evidence:
             return []
         left_over = max(stamped - start - len(times), 0)
         return self.rows[start + (left_over + first if first else 0) : start + min(stamped - start, left_over + after)]
+
+    def own_drafts(self, at: int) -> list[HistoryRow]:
+        """Return the rows of a draft that the write at ``at`` made and that was published since."""
+        before = [row for row in self._drafts if at - OWN_ROW_AGE <= row.stamp <= at]
+        stamp = max((row.stamp for row in before), default=0)
+        return sorted(row for row in before if row.stamp == stamp)
 
     def _latest_before(self, stamped: int, at: int, window: int) -> tuple[int, list[int]]:
         """Return where the rows of the latest stamp begin, and the events that own it and matter for the write."""

@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from airflow_provider_nrllm.database.catalog import WrittenTables
 from airflow_provider_nrllm.database.conditions import slices
-from airflow_provider_nrllm.database.tables import RECORD_COLUMNS
+from airflow_provider_nrllm.database.tables import INSTEAD_OF_RECORD_COLUMNS, RECORD_COLUMNS
 from airflow_provider_nrllm.outcomes import statements
 from airflow_provider_nrllm.outcomes.evidence import (
     MISSING,
@@ -149,7 +149,7 @@ class EvidenceReader:
         self.window = window
         self.machine_users = machine_users
         self._machine_writes = MachineWrites()
-        self._written_tables = WrittenTables(("uid", *RECORD_COLUMNS))
+        self._written_tables = WrittenTables(("uid", *RECORD_COLUMNS), INSTEAD_OF_RECORD_COLUMNS)
 
     @property
     def present_tables(self) -> frozenset[str]:

@@ -123,8 +123,11 @@ class Aftermath:
 
     @property
     def own(self) -> Sequence[HistoryRow]:
-        """The history rows that the write made itself."""
-        return self.evidence.own_rows(self.at, self.close - self.at)
+        """The history rows that the write made itself, of the live record or of a draft that was published since."""
+        rows, drafts = self.evidence.own_rows(self.at, self.close - self.at), self.evidence.own_drafts(self.at)
+        # The write made what is stamped last.
+        latest = max((row.stamp for row in (*rows, *drafts)), default=0)
+        return sorted(row for row in (*rows, *drafts) if row.stamp == latest)
 
     @property
     def later(self) -> Sequence[HistoryRow]:
@@ -165,7 +168,8 @@ def aftermath(at: int, evidence: Evidence, window: int) -> Aftermath:
     )
 
 
-#: Whether what happened after a write is an edit: EDITED, UNKNOWN if it cannot be told, or None.
+#: Whether what happened after a write is an edit: EDITED, UNKNOWN if it cannot be told, ACCEPTED_UNCHANGED if it is
+#: told that it is none, or None.
 Edit = Callable[[Aftermath], ObservedOutcome | None]
 
 

@@ -289,7 +289,10 @@ def records(uids: Mapping[str, Collection[int]], columns: Mapping[str, frozenset
     selects = []
     for name in uids:
         record = record_table(name, columns[name])
-        state = [record.c.get(column, cast(null(), WholeNumber())) for column in ("deleted", "tstamp", "t3ver_wsid")]
+        none = cast(null(), WholeNumber())
+        # TYPO3 calls the time of the last change either way.
+        changed = record.c.get("tstamp", record.c.get("updatedon", none))
+        state = [record.c.get("deleted", none), changed, record.c.get("t3ver_wsid", none)]
         selects.append(select(literal(name), record.c.uid, *state).where(among(record.c.uid, uids[name])))
     return union_all(*selects)
 

@@ -36,8 +36,8 @@ BY_HAND = {
     # DELETE, then UNDELETE.
     "12-delete-and-undelete": Meaning.RESTORE,
     # The PUBLISH names tstamp, fe_group, l18n_diffsource, selected_categories and bodytext, which our draft
-    # had set: whether the published text is ours or was edited in the workspace, no name tells.
-    "23-ws-edit-published(target=live)": Meaning.RUN_TEXT,
+    # had set, to the text of our draft.
+    "23-ws-edit-published(target=live)": Meaning.RELEASE,
     # The PUBLISH names workspaceId, comment and recipients, and no field.
     "26-ws-new-published": Meaning.RELEASE,
     # MODIFY of header; the row of the write itself was trimmed, so the fields it set are not known.
@@ -93,7 +93,6 @@ TOLD_OTHERWISE = {
     "15-slow-human-request": "is stamped before the write",
     "16-late-event-crdate": "lies between the machine's row and its event",
     "22-ws-edit-published(target=overlay)": "names a version that is gone",
-    "23-ws-edit-published(target=live)": "publishes a draft whose own row is no row any more",
     "24-ws-edit-discarded(target=live)": "discards a draft, of which the record tells nothing",
     "32-uid-as-string-payload": "names no record that can be read",
 }
@@ -128,7 +127,7 @@ T = 1770000000
 
 
 def lay(site, *rows, target=("tt_content", 1), writes=(T,), uuid="r1"):
-    """Lay a run that wrote a record at ``writes``, answered edited, and history ``(stamp, action, data)``."""
+    """Lay a run that wrote a record at ``writes``, answered edited, and history ``(stamp, action, data[, workspace])``."""
     payload = json.dumps({"writeTargetTable": target[0], "writeTargetUid": target[1]})
     with site.engine.begin() as connection:
         run_uid = connection.execute(
@@ -137,12 +136,9 @@ def lay(site, *rows, target=("tt_content", 1), writes=(T,), uuid="r1"):
         for at in writes:
             row = {"run": run_uid, "kind": "tool_write", "payload": payload, "crdate": at}
             connection.execute(insert(tables.event).values(**row))
-        for stamp, action, data in rows:
-            connection.execute(
-                insert(tables.history).values(
-                    tstamp=stamp, actiontype=action, history_data=data, tablename=target[0], recuid=target[1]
-                )
-            )
+        for stamp, action, data, *workspace in rows:
+            row = {"tstamp": stamp, "actiontype": action, "history_data": data, "workspace": sum(workspace)}
+            connection.execute(insert(tables.history).values(tablename=target[0], recuid=target[1], **row))
     answered(site, [(uuid, "edited")])
 
 
@@ -160,6 +156,12 @@ ADD, MODIFY, MOVE, DELETE, UNDELETE, STAGECHANGE, PUBLISH = range(1, 8)
 #: What the write's own row did, and what later rows did, all of them by hand.
 OWN_HEADER = (T, MODIFY, changed("header"))
 CREATED = (T, ADD, record(header="b"))
+#: The write made a version of a record that an editor had made, and set its bodytext.
+DRAFT = (
+    (T - 500, ADD, record(header="x")),
+    (T, ADD, record(header="x", bodytext="x", t3ver_oid=1), 1),
+    (T, MODIFY, changed("bodytext"), 1),
+)
 
 
 def later(action, *fields, at=T + 9, data=None, old="b", new="c"):
@@ -271,6 +273,19 @@ WORLDS = {
     ),
     "what is restored was deleted by us": (
         [(T - 9, ADD, "{}"), (T, DELETE, None), later(UNDELETE)], Meaning.RUN_TEXT,
+    ),
+    "the run's own draft, published as it was": (
+        [*DRAFT, later(PUBLISH, "bodytext", old="a", new="b")], Meaning.RELEASE,
+    ),
+    "the run's own draft, edited before it was published": (
+        [*DRAFT, (T + 3, MODIFY, changed("bodytext"), 1), later(PUBLISH, "bodytext", old="a", new="c")],
+        Meaning.RUN_TEXT,
+    ),
+    "what a draft only copied from the live record": (
+        [*DRAFT, later(PUBLISH, "header", "bodytext", old="a", new="b")], Meaning.BESIDE,
+    ),
+    "a new draft, edited before it was published": (
+        [(T, ADD, record(header="b", t3ver_oid=0), 1), later(PUBLISH, "header")], Meaning.RUN_TEXT,
     ),
     "what happened after the close is not looked at": (
         [CREATED, later(MOVE), later(MODIFY, "header", at=T + WEEK + 1)], Meaning.MOVE,

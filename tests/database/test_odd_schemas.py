@@ -12,7 +12,7 @@ from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperato
 from tests.typo3.loader import load_case
 from tests.typo3.sites import Site
 from tests.typo3.tables import outcome_rows
-from tests.typo3.worlds import START, accepted, many_runs, run, world
+from tests.typo3.worlds import DAY, START, accepted, many_runs, run, world
 
 
 def derive(site: Site) -> None:
@@ -97,3 +97,28 @@ def test_a_page_of_many_writes_fits_into_a_small_packet(make_site: Callable[[str
             administrator.execute(text(f"SET GLOBAL max_allowed_packet = {before}"))
     assert {"unknown"} == {outcome for _, outcome in outcome_rows(site.engine)}
     assert 100 == len(outcome_rows(site.engine))
+
+
+def test_a_table_like_sys_redirect_dates_its_end_in_updatedon(site_to_change: Site) -> None:
+    runs = [run(number, writes=[{"target": f"sys_redirect:{number}", "at": START}]) for number in (1, 2)]
+    load_case(site_to_change.engine, world(runs, records={}))
+    execute(
+        site_to_change,
+        "CREATE TABLE sys_redirect (uid INTEGER, updatedon INTEGER, deleted SMALLINT, disabled SMALLINT)",
+        f"INSERT INTO sys_redirect VALUES (1, {START + DAY}, 1, 0), (2, {START + 8 * DAY}, 1, 0)",
+    )
+    derive(site_to_change)
+    # Both are asked late, and only a date tells which was gone at its close.
+    assert [("run-00001", "discarded"), ("run-00002", "accepted_unchanged")] == outcome_rows(site_to_change.engine)
+
+
+def test_where_a_table_has_both_its_end_is_dated_in_tstamp(site_to_change: Site) -> None:
+    case = world([run(1, writes=[{"target": "tx_both:1", "at": START}])], records={})
+    load_case(site_to_change.engine, case)
+    execute(
+        site_to_change,
+        "CREATE TABLE tx_both (uid INTEGER, tstamp INTEGER, updatedon INTEGER, deleted SMALLINT)",
+        f"INSERT INTO tx_both VALUES (1, {START + 8 * DAY}, {START + DAY}, 1)",
+    )
+    derive(site_to_change)
+    assert accepted(case) == outcome_rows(site_to_change.engine)
