@@ -13,7 +13,7 @@ import json
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from sqlalchemy import Column, MetaData, Table, Text, and_, bindparam, case, cast, func, or_, select
+from sqlalchemy import Column, MetaData, String, Table, Text, and_, bindparam, case, cast, func, or_, select
 from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.sql import ColumnElement, Select
 
@@ -24,7 +24,11 @@ _history = Table(
     "sys_history",
     MetaData(),
     Column("uid", WholeNumber, primary_key=True),
+    Column("tstamp", WholeNumber),
     Column("actiontype", WholeNumber),
+    Column("recuid", WholeNumber),
+    Column("tablename", String(255)),
+    Column("workspace", WholeNumber),
     Column("history_data", Text),
 )
 

@@ -176,7 +176,8 @@ class NrLlmHook(SiteHook):
                 refused.append((runs.uuid, min(denied)))
             else:
                 aftermaths = tuple(seen[write.uid] for write in runs.writes)
-                found.append(SettledRun(runs.uuid, tuple(run.uid for run in runs.runs), at, aftermaths))
+                targets = tuple(write.target for write in runs.writes)
+                found.append(SettledRun(runs.uuid, tuple(run.uid for run in runs.runs), at, aftermaths, targets))
         edit: Edit = any_change
         if our_fields is not None:
             changes = read_field_changes(connection, filter(None, seen.values()), our_fields)

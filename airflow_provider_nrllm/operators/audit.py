@@ -1,4 +1,4 @@
-"""NrLlmEditedAuditOperator: how much of EDITED is about the text that runs wrote."""
+"""NrLlmEditedAuditOperator: how much of EDITED is about the text that runs wrote, and of ACCEPTED was taken up."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import BaseOperator, Context
 
-from airflow_provider_nrllm.edits.meanings import AUTOMATIC_FIELDS, PLACE_FIELDS, RELEASE_FIELDS, IgnoredFields
+from airflow_provider_nrllm.edits.meanings import (
+    AUTOMATIC_FIELDS,
+    PLACE_FIELDS,
+    RELEASE_FIELDS,
+    EditedMeans,
+    IgnoredFields,
+)
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.operators.arguments import (
     check_interval,
@@ -26,17 +32,20 @@ from airflow_provider_nrllm.readout.groups import grouping_of
 
 class NrLlmEditedAuditOperator(BaseOperator):
     """
-    Tell which of the runs answered ``edited`` would not be, if only changes of fields that the run set counted.
+    Tell what observed outcomes are worth: which edits are none of the run's text, which accepted drafts nobody took up.
 
-    ADR-185 says that EDITED over-reports; this measures by how much. Changes no outcome row and writes nothing.
-    Only the names of fields are read, never values: the database takes them out. No user id, no approval.
-    Safe to repeat; where history was trimmed since, more of it cannot be told.
+    ADR-185 says that EDITED over-reports, and that a hidden draft that nobody opened is accepted; this measures by
+    how much. Changes no outcome row and writes nothing. Only the names of fields are read, which the database takes
+    out, and the column that hides a record; no other value, no user id, no approval. Safe to repeat; where history
+    was trimmed since, more of it cannot be told.
 
-    Returns for each group, at most 200 of them, how many edited runs are an edit of the run's text, beside it, a
-    release, a move, a restore, no change, or cannot be told, each with its share and its 95 % interval.
+    Returns for each group, at most 200 of them, each with its share and its 95 % interval: how many edited runs are an
+    edit of the run's text, beside it, a release, a move, a restore, no change, or cannot be told; how many accepted
+    runs wrote records that were released, were visible already, are still hidden, or cannot be told; and how many runs
+    wrote several records, and of these ended in more than one way.
 
     :param nrllm_conn_id: the Airflow connection to the TYPO3 database; its user needs the right to read
-        ``sys_history.history_data``
+        ``sys_history.history_data`` and ``hidden``, ``disabled`` or ``disable`` of the written tables
     :param group_by: as of ``NrLlmOutcomeReadoutOperator``
     :param range_of: ``outcome``: when the outcome was recorded has to be in the range; ``run``: when the run was
         made
@@ -50,6 +59,8 @@ class NrLlmEditedAuditOperator(BaseOperator):
     :param release_fields: the fields that release a record
     :param automatic_fields: the fields TYPO3 changes by itself; ``*`` stands for any rest of a name
     :param place_fields: the fields that tell where a record stands, which a move changes
+    :param edited_means: what made a run ``edited`` when the outcomes were derived; by it the ways are told in which
+        the records of a run ended
     :param page_size: the most runs looked at at once, 1 to 5000
     :param machine_users: those the outcomes were derived with
     :raises ValueError: for an argument that cannot be, when the DAG is parsed
@@ -72,6 +83,7 @@ class NrLlmEditedAuditOperator(BaseOperator):
         release_fields: Sequence[str] = RELEASE_FIELDS,
         automatic_fields: Sequence[str] = AUTOMATIC_FIELDS,
         place_fields: Sequence[str] = PLACE_FIELDS,
+        edited_means: str = "any change",
         page_size: int = 500,
         machine_users: Sequence[str] = (),
         **kwargs: Any,
@@ -81,6 +93,7 @@ class NrLlmEditedAuditOperator(BaseOperator):
         RangeOf(range_of)
         window_seconds(window)
         IgnoredFields.of(release_fields, automatic_fields, place_fields)
+        EditedMeans(edited_means)
         check_interval(interval_start, interval_end)
         check_partitions(partition_width, partition_timezone)
         self.nrllm_conn_id = nrllm_conn_id
@@ -94,11 +107,12 @@ class NrLlmEditedAuditOperator(BaseOperator):
         self.release_fields = release_fields
         self.automatic_fields = automatic_fields
         self.place_fields = place_fields
+        self.edited_means = edited_means
         self.page_size = checked_page_size(page_size)
         self.machine_users = checked_machine_users(machine_users)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Look at the edited runs page by page, log the figures and return them."""
+        """Look at the observed runs page by page, log the figures and return them."""
         partition = partition_of_run(
             context,
             start=self.interval_start,
@@ -108,17 +122,18 @@ class NrLlmEditedAuditOperator(BaseOperator):
         )
         grouping, window = grouping_of(self.group_by), window_seconds(self.window)
         self.log.info("Range %s; window %d days", partition, window // DAY)
-        edited = NrLlmEditedAuditHook(
+        audited = NrLlmEditedAuditHook(
             self.nrllm_conn_id, machine_users=self.machine_users, statement_timeout=self.execution_timeout
-        ).edited_by_group(
+        ).audited_by_group(
             partition.start_second,
             partition.end_second,
             grouping=grouping,
             window=window,
             ignored=IgnoredFields.of(self.release_fields, self.automatic_fields, self.place_fields),
+            edited_means=EditedMeans(self.edited_means),
             range_of=RangeOf(self.range_of),
             page_size=self.page_size,
         )
-        audit = Audit(partition.start_second, partition.end_second, RangeOf(self.range_of), grouping, edited, window)
-        self.log.info("Audit of EDITED\n%s", audit_markdown(audit, XCOM_GROUPS))
+        audit = Audit(partition.start_second, partition.end_second, RangeOf(self.range_of), grouping, audited, window)
+        self.log.info("Audit of EDITED and ACCEPTED UNCHANGED\n%s", audit_markdown(audit, XCOM_GROUPS))
         return {**audit_json(audit, XCOM_GROUPS), "window_days": window // DAY}

@@ -34,6 +34,7 @@ from airflow_provider_nrllm.operators.arguments import (
 )
 from airflow_provider_nrllm.outcomes.partitions import DAY, Partition, window_seconds
 from airflow_provider_nrllm.outcomes.rules import ObservedOutcome
+from airflow_provider_nrllm.outcomes.ways import SeveralRecords
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -59,7 +60,8 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
     settled before the interval's end, or before now. Rules: ADR-176, ADR-185.
 
     Returns counts, and attaches them to its outlet assets: the partition, the window, the runs answered,
-    the runs of each outcome, and the writes whose record could not be read.
+    the runs of each outcome, the writes whose record could not be read, and how many runs wrote several records, and
+    of these ended in more than one way, in which ways.
 
     :param nrllm_conn_id: the Airflow connection to the TYPO3 database
     :param window: how long a record is watched after a write: whole days or a timedelta, at least 1 day
@@ -141,6 +143,7 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         window = window_seconds(self.window)
         self.log.info("Partition %s; window %d days; edited means %s", partition, window // DAY, self.edited_means)
         outcomes: Counter[ObservedOutcome] = Counter()
+        several = SeveralRecords()
         unreadable = 0
         written_tables: set[str] = set()
 
@@ -153,6 +156,11 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
                 "runs_answered": outcomes.total(),
                 "outcomes": {str(value): outcomes[value] for value in ObservedOutcome},
                 "unreadable_writes": unreadable,
+                "several_records": {
+                    "runs": several.runs,
+                    "in_several_ways": several.in_several_ways,
+                    "ways": dict(several.by_words),
+                },
             }
 
         # A task that fails later has read these tables and answered these runs.
@@ -167,9 +175,11 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         )
         with _seldom_collected():
             for number, page in enumerate(pages, start=1):
-                answers = page.outcomes(int(time.time()))
+                now = int(time.time())
+                answers = page.outcomes(now)
                 recorded = self.hook.record_observed(page.runs, answers)
                 outcomes.update(answers[run.uuid] for run in recorded)
+                several.update(page.several_records(recorded, now))
                 unreadable += sum(run.unreadable_writes for run in recorded)
                 written_tables |= page.tables
                 self._for_lineage = counts(), written_tables
@@ -183,6 +193,11 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         self.log.info(
             "%d runs answered: %s; %d writes name no record that can be read",
             outcomes.total(), ", ".join(f"{outcomes[value]} {value}" for value in ObservedOutcome), unreadable,
+        )  # fmt: skip
+        self.log.info(
+            "%d of the runs wrote several records, and %d of these ended in more than one way: %s",
+            several.runs, several.in_several_ways,
+            ", ".join(f"{count} {ways}" for ways, count in several.by_words.items()) or "none",
         )  # fmt: skip
         self._warn_of_gap(partition, window)
         if refused:

@@ -10,7 +10,13 @@ from typing import Any, TypeVar
 from airflow.providers.common.compat.sdk import BaseOperator, Context, ObjectStoragePath
 
 from airflow_provider_nrllm.database.errors import kind_of
-from airflow_provider_nrllm.edits.meanings import AUTOMATIC_FIELDS, PLACE_FIELDS, RELEASE_FIELDS, IgnoredFields
+from airflow_provider_nrllm.edits.meanings import (
+    AUTOMATIC_FIELDS,
+    PLACE_FIELDS,
+    RELEASE_FIELDS,
+    EditedMeans,
+    IgnoredFields,
+)
 from airflow_provider_nrllm.exceptions import NrLlmSettingError
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
@@ -77,8 +83,10 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
     :param link_template: the address of a record in the TYPO3 backend, such as
         ``https://www.example.org/typo3/record/edit?edit[{table}][{uid}]=edit``; ``{run}`` and ``{site}`` may be in it
         as well; needs ``runs``
-    :param edited_audit: whether to look also at how much of EDITED is about the text that runs wrote (ADR-185);
-        needs the right to read ``sys_history.history_data``
+    :param edited_audit: whether to look also at how much of EDITED is about the text that runs wrote, how much of
+        ACCEPTED UNCHANGED was taken up, and which runs ended in more than one way (ADR-185); needs the right to read
+        ``sys_history.history_data`` and ``hidden``, ``disabled`` or ``disable`` of the written tables
+    :param edited_means: what made a run ``edited`` when the outcomes were derived; only for the audit
     :param window: the window the outcomes were derived with: whole days or a timedelta
     :param release_fields: the fields that release a record; only for the audit
     :param automatic_fields: the fields TYPO3 changes by itself, ``*`` for any rest of a name; only for the audit
@@ -108,6 +116,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         runs: bool = False,
         link_template: str | None = None,
         edited_audit: bool = False,
+        edited_means: str = "any change",
         window: int | timedelta = 7,
         release_fields: Sequence[str] = RELEASE_FIELDS,
         automatic_fields: Sequence[str] = AUTOMATIC_FIELDS,
@@ -124,6 +133,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         RangeOf(range_of)
         window_seconds(window)
         IgnoredFields.of(release_fields, automatic_fields, place_fields)
+        EditedMeans(edited_means)
         if runs and output_path is None:
             raise ValueError("runs is True without output_path; expected the directory that runs.csv is written to")
         if link_template is not None:
@@ -147,6 +157,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         self.runs = runs
         self.link_template = link_template
         self.edited_audit = edited_audit
+        self.edited_means = edited_means
         self.window = window
         self.release_fields = release_fields
         self.automatic_fields = automatic_fields
@@ -192,7 +203,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
     def _read(
         self, site: str, partition: Partition, grouping: Sequence[Dimension], width: PeriodWidth | None = None
     ) -> Readout:
-        """Return the readout of one site, with what the edits of its edited runs are if that is asked."""
+        """Return the readout of one site, with what its observed outcomes are worth if that is asked."""
         start, end = partition.start_second, partition.end_second
         asked: dict[str, Any] = {
             "grouping": grouping,
@@ -203,8 +214,11 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
         readout = self._hook(site).readout(start, end, width=width, **asked)
         if not self.edited_audit:
             return readout
-        edited = self._audit_hook(site).edited_by_group(start, end, ignored=self._ignored, **asked)
-        groups = tuple(replace(group, edited=edited.get(group.key)) for group in readout.groups)
+        means = EditedMeans(self.edited_means)
+        audited = self._audit_hook(site).audited_by_group(
+            start, end, ignored=self._ignored, edited_means=means, **asked
+        )
+        groups = tuple(replace(group, audit=audited.get(group.key)) for group in readout.groups)
         return replace(readout, groups=groups, audited=True)
 
     def _read_sites(self, partition: Partition) -> Readout:
@@ -250,7 +264,8 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
             explain: dict[str, Explain] = {ObservedOutcome.UNKNOWN: hook.explain_unknown(readout.window)}
             if self.edited_audit:
                 audit = self._audit_hook(site)
-                explain[ObservedOutcome.EDITED] = audit.explain_edited(readout.window, self._ignored)
+                for outcome in (ObservedOutcome.EDITED, ObservedOutcome.ACCEPTED_UNCHANGED):
+                    explain[outcome] = audit.explain(outcome, readout.window, self._ignored)
             yield from hook.runs(
                 readout.start,
                 readout.end,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_nrllm.outcomes.evidence import Write
+from airflow_provider_nrllm.outcomes.evidence import Target, Write
 from airflow_provider_nrllm.outcomes.rules import (
     Aftermath,
     Edit,
@@ -17,6 +17,7 @@ from airflow_provider_nrllm.outcomes.rules import (
     outcome_of_write,
     settled_at,
 )
+from airflow_provider_nrllm.outcomes.ways import SeveralRecords, ways_of
 
 #: Where a page begins: the time and the uid of the last row of the page before.
 PageKey = tuple[int, int]
@@ -69,12 +70,14 @@ class SettledRun:
     A settled run without an observed outcome, or several that share a uuid and are answered as one.
 
     :param aftermaths: of each write; None for one that names no record that can be read
+    :param targets: the record of each write, as far as it can be read
     """
 
     uuid: str
     run_uids: tuple[int, ...]
     settled: int
     aftermaths: tuple[Aftermath | None, ...]
+    targets: tuple[Target | None, ...]
 
     @property
     def unreadable_writes(self) -> int:
@@ -110,6 +113,20 @@ class Page:
             run.uuid: outcome_of_run(outcome_of_write(seen, now=now, edit=self.edit) for seen in run.aftermaths)
             for run in self.runs
         }
+
+    def several_records(self, runs: Iterable[SettledRun], now: int) -> SeveralRecords:
+        """
+        Return how many of some runs of the page wrote several records, and in which ways those ended.
+
+        :param now: when it is asked, in Unix seconds
+        """
+        several = SeveralRecords()
+        for run in runs:
+            if len(set(run.targets) - {None}) > 1:
+                outcomes = (outcome_of_write(seen, now=now, edit=self.edit) for seen in run.aftermaths)
+                if ways := ways_of(zip(run.targets, outcomes, strict=True)):
+                    several.add(ways)
+        return several
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from datetime import UTC, date, datetime
 from enum import StrEnum
 from typing import Never
 
-from airflow_provider_nrllm.edits.meanings import Meaning
 from airflow_provider_nrllm.outcomes.partitions import DAY
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
+from airflow_provider_nrllm.readout.audited import AuditedRuns
 from airflow_provider_nrllm.readout.coverage import Coverage
 from airflow_provider_nrllm.readout.groups import Dimension, GroupKey, Kind
 from airflow_provider_nrllm.readout.periods import PeriodWidth, Point
@@ -131,28 +131,6 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class EditedRuns:
-    """The runs answered ``edited``, by what their edits are to the run's text."""
-
-    counts: Mapping[Meaning, int]
-
-    @property
-    def total(self) -> int:
-        """How many runs were looked at."""
-        return sum(self.counts.values())
-
-    def share(self, meaning: Meaning) -> Share:
-        """Return the share of one meaning among all of them."""
-        return Share(self.counts.get(meaning, 0), self.total)
-
-    @property
-    def over_report(self) -> Share:
-        """The share that would not be EDITED if only changes of our fields counted; what cannot be told does."""
-        kept = sum(self.counts.get(meaning, 0) for meaning in (Meaning.RUN_TEXT, Meaning.CANNOT_BE_TOLD))
-        return Share(self.total - kept, self.total)
-
-
-@dataclass(frozen=True, slots=True)
 class Period:
     """
     The outcomes of one day, week or month.
@@ -174,14 +152,14 @@ class Group:
     """
     The correlation ids of one group, and what became of them.
 
-    :param edited: what the edits of its ``edited`` runs are to the run's text, where that was asked for
+    :param audit: what its observed outcomes are worth, where that was asked for
     :param periods: its outcomes over time: those periods that have any, in order
     """
 
     key: GroupKey
     explicit: Explicit
     observed: Observed
-    edited: EditedRuns | None = None
+    audit: AuditedRuns | None = None
     periods: tuple[Period, ...] = ()
 
     @property
@@ -206,7 +184,7 @@ class Readout:
     :param groups: as :func:`in_order` has them
     :param periods: all groups together over time: those periods that have any outcome, in order
     :param without_run: ratings that fall in no range of the run's time, since they have no run
-    :param audited: whether it was asked what the edits are to the run's text
+    :param audited: whether it was asked what the observed outcomes are worth
     :param width: how long a period is
     :param window: how long a record is watched after a write, in seconds; by it an observed outcome is dated
     :param where: the names that count, by dimension; empty: all

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from airflow_provider_nrllm.edits.acceptance import Acceptance
 from airflow_provider_nrllm.edits.meanings import Meaning
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
+from airflow_provider_nrllm.readout.audited import AuditedRuns
 from airflow_provider_nrllm.readout.comparisons import Comparisons, explicit_comparisons, observed_comparisons
 from airflow_provider_nrllm.readout.counts import (
-    EditedRuns,
     Group,
     Period,
     RangeOf,
@@ -136,11 +137,36 @@ def _observed(group: Group) -> dict[str, Any]:
         **_counts(group.observed.counts, ObservedOutcome),
         "shares": {str(value): share_json(group.observed.share(value)) for value in ObservedOutcome},
     }
-    return values if group.edited is None else {**values, "edited_are": edited_json(group.edited)}
+    if group.audit is None:
+        return values
+    return {**values, "edited_are": edited_json(group.audit), **beside_edited_json(group.audit)}
 
 
-def edited_json(edited: EditedRuns) -> dict[str, Any]:
+def beside_edited_json(audit: AuditedRuns) -> dict[str, Any]:
+    """Return what became of accepted runs, and in which ways runs ended, as JSON values."""
+    accepted, several = audit.accepted, audit.several
+    return {
+        "accepted_are": {
+            "accepted_runs": accepted.total,
+            **_counts(accepted.counts, Acceptance),
+            "shares": {str(kind): share_json(accepted.share(kind)) for kind in Acceptance},
+        },
+        "several_records": {
+            "runs": several.runs,
+            "cannot_be_told": several.untold,
+            "in_several_ways": several.in_several_ways,
+            "ways": dict(several.by_words),
+            "shares": {
+                "runs": share_json(audit.with_several_records),
+                "in_several_ways": share_json(audit.in_several_ways),
+            },
+        },
+    }
+
+
+def edited_json(audit: AuditedRuns) -> dict[str, Any]:
     """Return what edits are to the run's text as JSON values."""
+    edited = audit.edited
     return {
         "edited_runs": edited.total,
         **_counts(edited.counts, Meaning),

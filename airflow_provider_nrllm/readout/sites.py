@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from airflow_provider_nrllm.edits.meanings import Meaning
-from airflow_provider_nrllm.readout.counts import EditedRuns, Group, Readout, in_order, pooled, together
+from airflow_provider_nrllm.readout.audited import AuditedRuns
+from airflow_provider_nrllm.readout.counts import Group, Readout, in_order, pooled, together
 from airflow_provider_nrllm.readout.coverage import Coverage
 from airflow_provider_nrllm.readout.groups import GroupKey
 
@@ -39,12 +38,9 @@ def _as_one(groups: Sequence[Group]) -> Group:
     if len(groups) == 1:
         return groups[0]
     periods = together(group.periods for group in groups)
-    return Group(groups[0].key, *pooled(periods), _edited(group.edited for group in groups), periods)
+    return Group(groups[0].key, *pooled(periods), _audit(group.audit for group in groups), periods)
 
 
-def _edited(found: Iterable[EditedRuns | None]) -> EditedRuns | None:
-    told = [edited for edited in found if edited is not None]
-    counts = Counter[Meaning]()
-    for edited in told:
-        counts.update(edited.counts)
-    return EditedRuns(counts) if told else None
+def _audit(found: Iterable[AuditedRuns | None]) -> AuditedRuns | None:
+    told = [audit for audit in found if audit is not None]
+    return AuditedRuns.together(told) if told else None

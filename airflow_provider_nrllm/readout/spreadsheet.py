@@ -7,8 +7,10 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
+from airflow_provider_nrllm.edits.acceptance import Acceptance
 from airflow_provider_nrllm.edits.meanings import Meaning
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
+from airflow_provider_nrllm.readout.audited import AuditedRuns
 from airflow_provider_nrllm.readout.comparisons import explicit_comparisons, observed_comparisons
 from airflow_provider_nrllm.readout.counts import Group, Readout, Usage, utc
 from airflow_provider_nrllm.readout.exports import rounded, share_json
@@ -80,9 +82,23 @@ def _csv_figures(group: Group) -> Iterator[list[Any]]:
         accepted = group.observed.counts.get(ObservedOutcome.ACCEPTED_UNCHANGED, 0)
         per_accepted = rounded(group.observed.cost_per_accepted, 8)
         yield ["observed took", "cost_per_accepted_run", per_accepted, accepted, group.observed.total, "", ""]
-    if group.edited is not None and group.edited.total:
+    if group.audit is not None:
+        yield from _csv_audit(group.audit)
+
+
+def _csv_audit(audit: AuditedRuns) -> Iterator[list[Any]]:
+    if audit.edited.total:
         for meaning in Meaning:
-            yield ["edited", str(meaning), *_csv_share(group.edited.share(meaning))]
+            yield ["edited", str(meaning), *_csv_share(audit.edited.share(meaning))]
+    if audit.accepted.total:
+        for kind in Acceptance:
+            yield ["accepted", str(kind), *_csv_share(audit.accepted.share(kind))]
+    if audit.runs:
+        yield ["several records", "runs", *_csv_share(audit.with_several_records)]
+        yield ["several records", "in_several_ways", *_csv_share(audit.in_several_ways)]
+        yield ["several records", "cannot_be_told", "", audit.several.untold, audit.several.runs, "", ""]
+        for ways, count in audit.several.by_words.items():
+            yield ["several records", ways, "", count, audit.several.in_several_ways, "", ""]
 
 
 def _csv_usage(table: str, usage: Usage) -> Iterator[list[Any]]:

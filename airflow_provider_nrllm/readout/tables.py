@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from airflow_provider_nrllm.edits.acceptance import Acceptance
 from airflow_provider_nrllm.edits.meanings import Meaning
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
-from airflow_provider_nrllm.readout.cells import Cell, Row, Table, by_words, words
+from airflow_provider_nrllm.readout.cells import NO_SHARE, Cell, Row, Table, by_words, words
 from airflow_provider_nrllm.readout.comparisons import Comparisons, explicit_comparisons, observed_comparisons
 from airflow_provider_nrllm.readout.counts import Group, Readout
 from airflow_provider_nrllm.readout.groups import Dimension, label_text
@@ -28,7 +29,7 @@ def tables_of(readout: Readout, groups: Sequence[Group]) -> Iterator[Table]:
     if compared := observed_comparisons(readout.groups, readout.reference):
         yield from _side_by_side("observed", readout, compared.among(groups))
     if readout.audited:
-        yield edited_table(grouping, groups)
+        yield from audit_tables(grouping, groups)
     yield _took("observed", readout, groups)
     yield _explicit(grouping, groups)
     yield from tables_over_time(readout, "explicit", ExplicitOutcome.HELPFUL, "among all ratings")
@@ -109,21 +110,59 @@ def _side_by_side(source: str, readout: Readout, compared: Comparisons) -> Itera
     )
 
 
-def edited_table(grouping: Sequence[Dimension], groups: Sequence[Group]) -> Table:
-    """Return what the edits of each group are to the run's text."""
-    rows = [
-        _row(grouping, group, f"{group.edited.total:,}", *map(group.edited.share, Meaning), group.edited.over_report)
-        for group in groups
-        if group.edited is not None and group.edited.total
-    ]
+def audit_tables(grouping: Sequence[Dimension], groups: Sequence[Group]) -> Iterator[Table]:
+    """Yield what an audit says of each group: of its edits, of its acceptances, and of the ways its runs ended in."""
+    audited = [(group, group.audit) for group in groups if group.audit is not None]
     by = by_words(grouping)
-    return Table(
+    rows = [
+        _row(grouping, group, f"{edited.total:,}", *map(edited.share, Meaning), edited.over_report)
+        for group, audit in audited
+        if (edited := audit.edited).total
+    ]
+    yield Table(
         "edited",
         "Observed: how much of EDITED is about the run's text",
         f"The runs answered edited, by {by} and by what their strongest edit is to the run's text: share, its "
         "95 % interval and count. The over-report would not be EDITED if only changes of fields that the run set "
         "counted.",
         (by.capitalize(), "Edited runs", *(m.words.capitalize() for m in Meaning), "Over-report"),
+        tuple(rows),
+    )
+    rows = [
+        _row(grouping, group, f"{accepted.total:,}", *map(accepted.share, Acceptance))
+        for group, audit in audited
+        if (accepted := audit.accepted).total
+    ]
+    yield Table(
+        "accepted",
+        "Observed: how much of ACCEPTED UNCHANGED was taken up",
+        f"The runs answered accepted unchanged, by {by} and by what became of the weakest of their records up to the "
+        "end of its window: share, its 95 % interval and count. Still hidden is a draft that nobody took up; visible "
+        "already is what was on the site without a person's doing, or was deleted; released is what a person made "
+        "visible in the window.",
+        (by.capitalize(), "Accepted runs", *(kind.words.capitalize() for kind in Acceptance)),
+        tuple(rows),
+    )
+    rows = [
+        _row(
+            grouping,
+            group,
+            f"{audit.runs:,}",
+            audit.with_several_records,
+            audit.in_several_ways,
+            f"{audit.several.untold:,}",
+            "; ".join(f"{count:,} {words(ways)}" for ways, count in audit.several.by_words.items()) or NO_SHARE,
+        )
+        for group, audit in audited
+        if audit.runs
+    ]
+    yield Table(
+        "several",
+        "Observed: runs that end in more than one way",
+        f"The observed runs by {by}: how many wrote several records, how many of these ended in more than one way, and "
+        "in which. A run has the first of these that any of its records has: discarded, edited, unknown, accepted "
+        "unchanged. Where the evidence has changed since a run was answered, it cannot be told.",
+        (by.capitalize(), "Runs", "Several records", "More than one way", "Cannot be told", "Ways"),
         tuple(rows),
     )
 

@@ -48,6 +48,7 @@ def test_it_returns_plain_counts(site):
         "runs_answered": 2,
         "outcomes": {"accepted_unchanged": 1, "edited": 0, "discarded": 0, "unknown": 1},
         "unreadable_writes": 1,
+        "several_records": {"runs": 0, "in_several_ways": 0, "ways": {}},
     } == derive(site, interval_start="2026-01-08", interval_end=day(9))
 
 

@@ -127,7 +127,7 @@ T = 1770000000
 
 
 def lay(site, *rows, target=("tt_content", 1), writes=(T,), uuid="r1"):
-    """Lay a run that wrote a record at ``writes``, answered edited, and history ``(stamp, action, data[, workspace])``."""
+    """Lay a run answered edited that wrote a record at ``writes``; history: ``(stamp, action, data[, workspace])``."""
     payload = json.dumps({"writeTargetTable": target[0], "writeTargetUid": target[1]})
     with site.engine.begin() as connection:
         run_uid = connection.execute(

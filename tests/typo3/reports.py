@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 
+from airflow_provider_nrllm.edits.acceptance import Acceptance
 from airflow_provider_nrllm.edits.meanings import Meaning
 from airflow_provider_nrllm.outcomes.evidence import Target
 from airflow_provider_nrllm.outcomes.reasons import Reason
 from airflow_provider_nrllm.outcomes.rules import ExplicitOutcome, ObservedOutcome
+from airflow_provider_nrllm.outcomes.ways import SeveralRecords
+from airflow_provider_nrllm.readout.audited import AuditedRuns
 from airflow_provider_nrllm.readout.counts import (
-    EditedRuns,
     Explicit,
     Group,
     Observed,
@@ -47,7 +50,7 @@ def group(
     rated: Sequence[int] = (),
     became: Sequence[int] = (),
     usage: Usage = Usage(),  # noqa: B008
-    edited: EditedRuns | None = None,
+    audit: AuditedRuns | None = None,
     periods: Iterable[Period] = (),
 ) -> Group:
     """Return a group of one dimension; a text is its name."""
@@ -56,7 +59,7 @@ def group(
         (label,),
         replace(explicit(*rated), usage=usage),
         replace(observed(*became), usage=usage),
-        edited,
+        audit,
         tuple(periods),
     )
 
@@ -67,7 +70,7 @@ def arm(first: str, second: str, *became: int) -> Group:
 
 
 def over_time(
-    label: str, periods: Mapping[date, tuple[Sequence[int], Sequence[int]]], edited: EditedRuns | None = None
+    label: str, periods: Mapping[date, tuple[Sequence[int], Sequence[int]]], audit: AuditedRuns | None = None
 ) -> Group:
     """
     Return a group made of its periods.
@@ -78,7 +81,7 @@ def over_time(
     in_all = pooled(told)
     usage = Usage(in_all[1].total, 0.5, in_all[1].total, 60_000, in_all[1].total)
     rated, became = (replace(source, usage=usage) for source in in_all)
-    return Group((Label(Kind.NAMED, label),), rated, became, edited, tuple(told))
+    return Group((Label(Kind.NAMED, label),), rated, became, audit, tuple(told))
 
 
 def readout(
@@ -93,7 +96,22 @@ def readout(
     return Readout(MARCH, end, RangeOf.OUTCOME, by_model, in_order(groups), tuple(periods), 0, audited, width=width)
 
 
-EDITED = EditedRuns({Meaning.RUN_TEXT: 6, Meaning.RELEASE: 3, Meaning.NO_CHANGE: 2, Meaning.CANNOT_BE_TOLD: 1})
+#: What an audit may say of a group: more than one of each.
+AUDIT = AuditedRuns(
+    113,
+    Counter({Meaning.RUN_TEXT: 6, Meaning.RELEASE: 3, Meaning.NO_CHANGE: 2, Meaning.CANNOT_BE_TOLD: 1}),
+    Counter({Acceptance.STILL_HIDDEN: 30, Acceptance.VISIBLE_ALREADY: 40, Acceptance.RELEASED: 10}),
+    SeveralRecords(
+        20,
+        Counter(
+            {
+                (ObservedOutcome.EDITED, ObservedOutcome.ACCEPTED_UNCHANGED): 4,
+                (ObservedOutcome.DISCARDED, ObservedOutcome.EDITED): 1,
+            }
+        ),
+        untold=2,
+    ),
+)
 
 PERIODS = [
     Period(date(2026, 3, 1) + timedelta(days=n), explicit(n % 4, n % 3), observed(n % 5, n % 3, n % 2, 1))
@@ -103,7 +121,7 @@ PERIODS = [
 #: All there can be in a readout: each kind of group, groups without a source, names that are hard to write.
 WORLD = readout(
     [
-        group("model-a", (40, 12), (80, 12, 9, 12), Usage(150, 0.5, 100, 60_000, 150), EDITED, PERIODS),
+        group("model-a", (40, 12), (80, 12, 9, 12), Usage(150, 0.5, 100, 60_000, 150), AUDIT, PERIODS),
         *(group(name, (number, 7 - number), (3, number, 2, 1), Usage(12)) for number, name in enumerate(NAMES)),
         group("only unknown", (), (0, 0, 0, 5)),
         group("only rated", (0, 1), ()),

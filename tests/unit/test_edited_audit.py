@@ -20,7 +20,7 @@ from airflow_provider_nrllm.edits.meanings import (
     strongest,
 )
 from airflow_provider_nrllm.outcomes.evidence import Action
-from airflow_provider_nrllm.readout.counts import EditedRuns
+from airflow_provider_nrllm.readout.audited import EditedRuns
 
 LISTS = IgnoredFields()
 HEADER = FieldsWritten(frozenset({"header"}))

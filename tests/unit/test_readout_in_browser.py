@@ -16,7 +16,7 @@ from airflow_provider_nrllm.readout.counts import together
 from airflow_provider_nrllm.readout.page import as_html
 from airflow_provider_nrllm.readout.periods import PeriodWidth
 from airflow_provider_nrllm.readout.runs import LinkTemplate, RunsShown, runs_tables
-from tests.typo3.reports import EDITED, NAMES, RUNS, WORLD, over_time, readout
+from tests.typo3.reports import AUDIT, NAMES, RUNS, WORLD, over_time, readout
 
 MONDAY = date(2026, 3, 2)
 
@@ -171,7 +171,7 @@ def test_the_page_is_whole_in_a_sandboxed_frame_under_a_strict_policy(browser, f
 @pytest.mark.parametrize("groups", [3, 40])
 def test_on_paper_no_page_is_half_empty(browser, tmp_path, groups):
     weeks = [MONDAY + timedelta(weeks=week) for week in range(13)]
-    world = [over_time(f"model {n}", dict.fromkeys(weeks, ((n, 9), (n, 3, 2, 1))), EDITED) for n in range(groups)]
+    world = [over_time(f"model {n}", dict.fromkeys(weeks, ((n, 9), (n, 3, 2, 1))), AUDIT) for n in range(groups)]
     text = as_html(readout(world, together(each.periods for each in world), audited=True, width=PeriodWidth.WEEK))
     page = browser.new_page()
     page.set_content(text)

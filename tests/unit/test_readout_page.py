@@ -27,7 +27,7 @@ from airflow_provider_nrllm.readout.spreadsheet import as_csv
 from airflow_provider_nrllm.readout.tables import tables_of
 from airflow_provider_nrllm.readout.timelines import timelines_of
 from tests.typo3.readouts import FORMULA, SCRIPT
-from tests.typo3.reports import EDITED, NAMES, WORLD, arm, group, observed, over_time, readout
+from tests.typo3.reports import AUDIT, NAMES, WORLD, arm, group, observed, over_time, readout
 
 
 class Page(HTMLParser):
@@ -75,7 +75,7 @@ def test_the_page_escapes_every_name(text, page):
 
 
 def test_each_table_has_a_caption_and_each_head_a_scope(page):
-    assert 11 == page.tags.count("table") == page.tags.count("caption")
+    assert 13 == page.tags.count("table") == page.tags.count("caption")
     assert {"col", "row"} == {attributes.get("scope") for tag, attributes in page.elements if "th" == tag}
 
 
@@ -101,7 +101,7 @@ def test_the_page_names_its_language_and_says_that_it_recommends_nothing(text, p
 def test_each_picture_and_table_is_of_one_source(text):
     sections = re.findall(r"<section.*?</section>", text, re.DOTALL)
     titles = [re.search(r"<h2[^>]*>(.*?)</h2>", section)[1] for section in sections]
-    assert ["Observed"] * 6 + ["Explicit"] * 5 == [title.split(":")[0] for title in titles]
+    assert ["Observed"] * 8 + ["Explicit"] * 5 == [title.split(":")[0] for title in titles]
     for section, title in zip(sections, titles, strict=True):
         # The marks of the other source's values are not in it.
         assert ("accepted unchanged" in section.lower()) <= title.startswith("Observed")
@@ -124,7 +124,7 @@ def test_a_picture_shows_the_largest_groups_and_says_how_many_there_are():
 
 
 def test_the_page_shows_the_largest_groups_and_says_how_many_it_leaves_out():
-    groups = [group(f"model {n:03}", (1, 1), (n + 9, 5, 3, 1), Usage(n), EDITED) for n in range(PAGE_GROUPS + 1)]
+    groups = [group(f"model {n:03}", (1, 1), (n + 9, 5, 3, 1), Usage(n), AUDIT) for n in range(PAGE_GROUPS + 1)]
     text = as_html(readout(groups, audited=True))
     assert "Left out here: 1 smaller group. JSON and CSV have all." in text
     assert (True, False) == ("model 001" in text, "model 000" in text)

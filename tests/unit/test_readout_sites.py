@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from datetime import date
 
 import pytest
 
+from airflow_provider_nrllm.edits.acceptance import Acceptance
 from airflow_provider_nrllm.edits.meanings import Meaning
-from airflow_provider_nrllm.readout.counts import EditedRuns
+from airflow_provider_nrllm.readout.audited import AuditedRuns
 from airflow_provider_nrllm.readout.coverage import Coverage
 from airflow_provider_nrllm.readout.exports import as_json
 from airflow_provider_nrllm.readout.groups import Dimension, grouping_of_sites
@@ -19,7 +21,7 @@ from airflow_provider_nrllm.readout.spreadsheet import as_csv
 from tests.typo3.reports import over_time, readout
 
 FIRST, SECOND = date(2026, 3, 2), date(2026, 3, 9)
-EDITED = EditedRuns({Meaning.RELEASE: 1, Meaning.RUN_TEXT: 2})
+AUDIT = AuditedRuns(5, Counter({Meaning.RELEASE: 1, Meaning.RUN_TEXT: 2}), Counter({Acceptance.STILL_HIDDEN: 2}))
 
 
 def of_site(*groups):
@@ -27,9 +29,9 @@ def of_site(*groups):
     return replace(readout(groups, periods), coverage=Coverage(10, 8, 5, 2))
 
 
-A = of_site(over_time("model-a", {FIRST: ((1, 0), (3, 1, 0, 0)), SECOND: ((0, 1), (1, 0, 0, 0))}, EDITED))
+A = of_site(over_time("model-a", {FIRST: ((1, 0), (3, 1, 0, 0)), SECOND: ((0, 1), (1, 0, 0, 0))}, AUDIT))
 B = of_site(
-    over_time("model-a", {SECOND: ((0, 0), (2, 0, 1, 1))}, EDITED),
+    over_time("model-a", {SECOND: ((0, 0), (2, 0, 1, 1))}, AUDIT),
     over_time("model-b", {SECOND: ((2, 0), (0, 5, 0, 0))}),
 )
 
@@ -44,7 +46,8 @@ def test_groups_of_one_key_are_one_group_period_by_period():
     assert {"model-a": ((1, 1), (6, 1, 1, 1)), "model-b": ((2, 0), (0, 5, 0, 0))} == counts
     (of_a,) = (group for group in found.groups if group.key[0].name == "model-a")
     assert [(FIRST, 4), (SECOND, 5)] == [(period.first, period.observed.total) for period in of_a.periods]
-    assert {Meaning.RELEASE: 2, Meaning.RUN_TEXT: 4} == dict(of_a.edited.counts)
+    assert {Meaning.RELEASE: 2, Meaning.RUN_TEXT: 4} == dict(of_a.audit.edited.counts)
+    assert {Acceptance.STILL_HIDDEN: 4} == dict(of_a.audit.accepted.counts)
 
 
 def test_what_covers_the_runs_is_the_sum_of_all_sites():
