@@ -9,15 +9,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event, insert
+from sqlalchemy import event
 
 from airflow_provider_nrllm.edits.meanings import IgnoredFields, Meaning
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.readout.counts import RangeOf
 from tests.typo3 import tables as tables
+from tests.typo3.audits import (
+    ADD,
+    DELETE,
+    MODIFY,
+    MOVE,
+    PUBLISH,
+    STAGECHANGE,
+    UNDELETE,
+    WEEK,
+    T,
+    answered,
+    changed,
+    later,
+    lay,
+    record,
+)
 from tests.typo3.loader import load_typo3
 
-WEEK = 7 * 86400
 DEFAULT_LISTS = IgnoredFields()
 DATA: Mapping[str, Any] = json.loads((Path(__file__).parents[1] / "cases" / "typo3_13.4.18.json").read_text())
 
@@ -49,12 +64,6 @@ def audit(site, *, start=None, end=DATA["now"] + 1, lists=DEFAULT_LISTS, page_si
     hook = NrLlmEditedAuditHook(site.conn_id)
     pages = hook.meanings(start, end, grouping=(), window=WEEK, ignored=lists, page_size=page_size, **options)
     return {uuid: meaning for page in pages for uuid, (_, meaning) in page.items()}
-
-
-def answered(site, outcomes, at=DATA["now"]):
-    with site.engine.begin() as connection:
-        rows = [{"correlation_id": uuid, "outcome": value, "crdate": at, "tstamp": at} for uuid, value in outcomes]
-        connection.execute(insert(tables.outcome), rows)
 
 
 @pytest.fixture
@@ -123,36 +132,6 @@ def test_no_edited_run_is_no_page_of_any(site):
     assert {} == audit(site)
 
 
-T = 1770000000
-
-
-def lay(site, *rows, target=("tt_content", 1), writes=(T,), uuid="r1"):
-    """Lay a run answered edited that wrote a record at ``writes``; history: ``(stamp, action, data[, workspace])``."""
-    payload = json.dumps({"writeTargetTable": target[0], "writeTargetUid": target[1]})
-    with site.engine.begin() as connection:
-        run_uid = connection.execute(
-            insert(tables.run).values(uuid=uuid, status="completed", finished_at=T, crdate=T)
-        ).inserted_primary_key[0]
-        for at in writes:
-            row = {"run": run_uid, "kind": "tool_write", "payload": payload, "crdate": at}
-            connection.execute(insert(tables.event).values(**row))
-        for stamp, action, data, *workspace in rows:
-            row = {"tstamp": stamp, "actiontype": action, "history_data": data, "workspace": sum(workspace)}
-            connection.execute(insert(tables.history).values(tablename=target[0], recuid=target[1], **row))
-    answered(site, [(uuid, "edited")])
-
-
-def changed(*fields, old="a", new="b"):
-    return json.dumps({"oldRecord": dict.fromkeys(fields, old), "newRecord": dict.fromkeys(fields, new)})
-
-
-def record(**fields):
-    """Return what an ADD row holds: the record itself."""
-    return json.dumps({"pid": 1, **fields})
-
-
-ADD, MODIFY, MOVE, DELETE, UNDELETE, STAGECHANGE, PUBLISH = range(1, 8)
-
 #: What the write's own row did, and what later rows did, all of them by hand.
 OWN_HEADER = (T, MODIFY, changed("header"))
 CREATED = (T, ADD, record(header="b"))
@@ -162,11 +141,6 @@ DRAFT = (
     (T, ADD, record(header="x", bodytext="x", t3ver_oid=1), 1),
     (T, MODIFY, changed("bodytext"), 1),
 )
-
-
-def later(action, *fields, at=T + 9, data=None, old="b", new="c"):
-    """Return a later row; MODIFY and PUBLISH name the fields."""
-    return (at, action, changed(*fields, old=old, new=new) if fields else data)
 
 
 WORLDS = {
