@@ -7,6 +7,7 @@ Of what the history holds the database tells only whether a text names that colu
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -22,6 +23,8 @@ from airflow_provider_nrllm.edits.acceptance import Visibility
 from airflow_provider_nrllm.edits.field_names import FIELD_NAMES_TABLE
 from airflow_provider_nrllm.outcomes.evidence import Action, HistoryRow, Target, without_drafts
 from airflow_provider_nrllm.outcomes.statements import TABLES_AT_ONCE, among, uids_by_table
+
+_log = logging.getLogger(__name__)
 
 _FIRST, *_OTHERS = ENABLE_COLUMNS
 
@@ -40,7 +43,14 @@ class VisibilityReader:
         :param targets: the records
         :param since: the first second whose history rows may have changed that
         """
+        refused = self._tables.refused
         columns = self._tables.read(connection, {target.table for target in targets})
+        for name in sorted(self._tables.refused - refused):
+            _log.warning(
+                "Whether records of the table %s are hidden cannot be told: the database user may not read it. "
+                "Missing, the first of these that the table has: GRANT SELECT (%s) ON %s. See "
+                "docs/how-to/read-outcomes-by-model.md.", name, ", ".join(ENABLE_COLUMNS), name,
+            )  # fmt: skip
         enable = {name: _enable_column(columns[name]) for name in self._tables.present}
         states = {target: Visibility() for target in targets if enable.get(target.table) == ""}
         hideable = [target for target in targets if enable.get(target.table)]

@@ -79,9 +79,10 @@ class NrLlmEditedAuditHook(SiteHook):
         """
         reader = AuditReader(window, ignored, edited_means, self.machine_users)
         groups: dict[GroupKey, AuditedRuns] = {}
-        for page in self._pages(reader, start, end, grouping, range_of, where, page_size, OBSERVED):
-            for key, run in page.values():
-                groups.setdefault(key, AuditedRuns()).add(run)
+        with self.database.keeping_a_connection():
+            for page in self._pages(reader, start, end, grouping, range_of, where, page_size, OBSERVED):
+                for key, run in page.values():
+                    groups.setdefault(key, AuditedRuns()).add(run)
         return groups
 
     def meanings(

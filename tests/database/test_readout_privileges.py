@@ -11,6 +11,7 @@ import pytest
 from airflow_provider_nrllm.exceptions import NrLlmOutcomeCheckError, NrLlmPrivilegeError
 from airflow_provider_nrllm.hooks.audit import NrLlmEditedAuditHook
 from airflow_provider_nrllm.hooks.readout import NrLlmReadoutHook
+from airflow_provider_nrllm.operators.audit import NrLlmEditedAuditOperator
 from airflow_provider_nrllm.operators.checks import NrLlmOutcomeCheckOperator
 from airflow_provider_nrllm.operators.readout import NrLlmOutcomeReadoutOperator
 from airflow_provider_nrllm.outcomes.reasons import NOT_LOOKED_UP, REFUSED, Reason
@@ -88,7 +89,21 @@ def test_the_documented_user_audits(restricted):
         read(restricted, edited_audit=True)
     run_as_admin(restricted, *audit)
     assert NrLlmEditedAuditHook(restricted.conn_id).test_connection()[0]
-    assert 1 == read(restricted, edited_audit=True)["observed"]["groups"][0]["edited_are"]["run_text"]
+    outcome(restricted.engine, "01-untouched", "accepted_unchanged")
+    outcome(restricted.engine, "06-form-save-no-change", "accepted_unchanged")
+    figures = NrLlmEditedAuditOperator(task_id="audit", nrllm_conn_id=restricted.conn_id).execute({})["in_all"]
+    # TYPO3 made both records as drafts, and nobody released them.
+    assert (1, 2) == (figures["run_text"], figures["accepted_are"]["still_hidden"])
+
+
+def test_where_the_column_that_hides_may_not_be_read_it_cannot_be_told_and_the_grant_is_named(restricted, caplog):
+    run_as_admin(restricted, *(s for s in documented_grants(restricted.name) if s.startswith("GRANT SELECT")))
+    readout, audit = grants(restricted.name)
+    run_as_admin(restricted, *readout, *(statement for statement in audit if "hidden" not in statement))
+    outcome(restricted.engine, "01-untouched", "accepted_unchanged")
+    figures = NrLlmEditedAuditOperator(task_id="audit", nrllm_conn_id=restricted.conn_id).execute({})["in_all"]
+    assert (1, 1) == (figures["run_text"], figures["accepted_are"]["cannot_be_told"])
+    assert "GRANT SELECT (hidden, disabled, disable) ON tt_content" in caplog.text
 
 
 def test_no_grant_of_the_page_is_of_a_person():
