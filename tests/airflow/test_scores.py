@@ -11,10 +11,12 @@ import ssl
 import subprocess
 import threading
 import time
-from collections import Counter
+import tracemalloc
+from collections import Counter, deque
 from datetime import UTC, datetime
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
 from sqlalchemy import delete
 
 from airflow_provider_nrllm.exceptions import (
@@ -204,6 +206,26 @@ def test_no_more_requests_are_under_way_than_are_allowed(sqlite_site, loopback):
     loopback.reply = reply
     list(done.hand_on(None, 2 * AT, page_size=2))
     assert 2 == max(most)
+
+
+def test_memory_does_not_grow_with_the_partition(sqlite_site, loopback):
+    loopback.received = deque(maxlen=1)
+    peaks = []
+    for first, number in ((1, 300), (301, 2700)):
+        add_answered(sqlite_site.engine, number, first)
+        hand_on(sqlite_site)
+        tracemalloc.start()
+        list(hook(sqlite_site).hand_on(None, 2 * AT, page_size=50))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    # Ten times as many outcomes.
+    assert peaks[1] < 1.5 * peaks[0]
+
+
+def test_airflow_retries_a_target_that_is_away_and_no_refusal():
+    assert [False, True, True] == [
+        issubclass(error, AirflowFailException) for error in (NrLlmTargetError, NrLlmScoresError, NrLlmConnectionError)
+    ]
 
 
 # The connection
