@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Table, insert
@@ -84,3 +84,22 @@ def later(
 ) -> History:
     """Return a later row; MODIFY and PUBLISH name the fields."""
     return (at, action, changed(*fields, old=old, new=new) if fields else data)
+
+
+def lay_histories(site: Site, records: Mapping[int, tuple[int, Sequence[History]]]) -> None:
+    """Lay many runs, ``r1`` and so on, that wrote one content element each: when, and its history by its uid."""
+    with site.engine.begin() as connection:
+        runs = [
+            {"uid": uid, "uuid": f"r{uid}", "status": "completed", "finished_at": T, "crdate": T} for uid in records
+        ]
+        connection.execute(insert(tables.run), runs)
+        events, history = [], []
+        for uid, (at, rows) in records.items():
+            payload = json.dumps({"writeTargetTable": "tt_content", "writeTargetUid": uid})
+            events.append({"run": uid, "kind": "tool_write", "payload": payload, "crdate": at})
+            history += [
+                {"tstamp": stamp, "actiontype": action, "history_data": data, "tablename": "tt_content", "recuid": uid}
+                for stamp, action, data in rows
+            ]
+        connection.execute(insert(tables.event), events)
+        connection.execute(insert(tables.history), history)
