@@ -16,6 +16,7 @@ from typing import TypeVar
 from urllib.parse import urljoin, urlsplit
 
 import requests
+from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.providers.http.hooks.http import HttpHook
 
 from airflow_provider_nrllm.exceptions import NrLlmConnectionError, NrLlmScoresError, NrLlmTargetError
@@ -68,6 +69,18 @@ class Client:
         hook = HttpHook(http_conn_id=conn_id)
         #: One for each request under way: a session is not made for several threads, nor is a look-up of connections.
         self._sessions: SimpleQueue[requests.Session] = SimpleQueue()
+        try:
+            connection = hook.get_connection(conn_id)
+        except AirflowNotFoundException as error:
+            raise NrLlmConnectionError(
+                f"Connection {conn_id!r} is not defined. Expected an Airflow connection of type http with the host and "
+                "the keys of the target; add it, or name another one in scores_conn_id."
+            ) from error
+        if connection.conn_type != "http":
+            raise NrLlmConnectionError(
+                f"Connection {conn_id!r} has the type {connection.conn_type!r}; expected http, with the host and the "
+                "keys of the target."
+            )
         for _ in range(requests_at_once):
             session = hook.get_conn()
             self._sessions.put(session)

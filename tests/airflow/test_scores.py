@@ -9,6 +9,7 @@ import os
 import signal
 import ssl
 import subprocess
+import sys
 import threading
 import time
 import tracemalloc
@@ -21,6 +22,7 @@ from sqlalchemy import delete
 
 from airflow_provider_nrllm.exceptions import (
     NrLlmConnectionError,
+    NrLlmExtraError,
     NrLlmScoresError,
     NrLlmSettingError,
     NrLlmTargetError,
@@ -294,6 +296,24 @@ def test_no_key_is_in_the_log_or_in_an_error(sqlite_site, loopback, caplog, capf
     assert loopback.received
     keys = (SECRET, loopback.received[0].headers["authorization"])
     assert [] == [key for key in keys if key in said]
+
+
+def test_a_connection_that_is_not_defined_is_named(sqlite_site):
+    with pytest.raises(NrLlmConnectionError, match="'target' is not defined"):
+        hand_on(sqlite_site)
+
+
+def test_a_connection_of_another_type_is_refused(sqlite_site, connect):
+    connect("https://langfuse.example.org", conn_type="mysql")
+    with pytest.raises(NrLlmConnectionError, match="has the type 'mysql'; expected http"):
+        hand_on(sqlite_site)
+
+
+def test_without_the_extra_the_error_says_what_to_install(sqlite_site, monkeypatch):
+    monkeypatch.setitem(sys.modules, "airflow.providers.http.hooks.http", None)
+    monkeypatch.delitem(sys.modules, "airflow_provider_nrllm.scores.client", raising=False)
+    with pytest.raises(NrLlmExtraError, match=r"pip install 'airflow-provider-nrllm\[scores\]'"):
+        hand_on(sqlite_site)
 
 
 # The operator
