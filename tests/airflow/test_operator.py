@@ -52,6 +52,18 @@ def test_it_returns_plain_counts(site):
     } == derive(site, interval_start="2026-01-08", interval_end=day(9))
 
 
+def test_it_counts_the_runs_whose_records_ended_in_more_than_one_way(site, logged):
+    both = [{"target": "tt_content:1", "at": START}, {"target": "pages:1", "at": START}]
+    alike = [{"target": "tt_content:2", "at": START}, {"target": "pages:2", "at": START}]
+    twice = [{"target": "tt_content:3", "at": START}, {"target": "tt_content:3", "at": START + 60}]
+    case = world([run(1, writes=both), run(2, writes=alike), run(3, writes=twice)])
+    case["history"].append({"uid": 99, "record": "pages:1", "at": START + 600, "action": 2, "workspace": 0})
+    load_case(site.engine, case)
+    counts = derive(site, interval_start="2026-01-08", interval_end=day(9))["several_records"]
+    assert {"runs": 2, "in_several_ways": 1, "ways": {"edited + accepted_unchanged": 1}} == counts
+    assert "2 of the runs wrote several records, and 1 of these ended in more than one way" in logged()
+
+
 @pytest.mark.parametrize(
     ("context", "expected"),
     [

@@ -102,12 +102,14 @@ def test_why_a_run_is_unknown_is_told_in_words(site, tmp_path):
     assert expected == reasons
 
 
-def test_what_the_audit_says_of_an_edited_run_is_its_reason(site, tmp_path):
+def test_what_the_audit_says_of_an_edited_or_accepted_run_is_its_reason(site, tmp_path):
     load_typo3(site.engine, TYPO3)
     for name in ("02-human-edit", "05-unhide-only", "07-move-only"):
         outcome(site.engine, name, "edited")
+    outcome(site.engine, "01-untouched", "accepted_unchanged")
     rows = rows_of(site, tmp_path, edited_audit=True, range_of="recorded")
     expected = {"02-human-edit": "edit of the run's text", "05-unhide-only": "release", "07-move-only": "move"}
+    expected["01-untouched"] = "still hidden"
     assert expected == {name: row["reason"] for (name, _), row in rows.items()}
 
 

@@ -318,6 +318,24 @@ def test_json_tells_what_edits_are_to_run_text():
     assert (5, 12, 0.416667) == tuple(edited["over_report"][name] for name in ("count", "of", "value"))
 
 
+def test_every_format_tells_what_became_of_accepted_runs_and_in_which_ways_runs_ended():
+    group = as_json(WORLD)["observed"]["groups"][0]
+    accepted, several = group["accepted_are"], group["several_records"]
+    assert (80, 30, 40, 10) == tuple(
+        accepted[name] for name in ("accepted_runs", "still_hidden", "visible_already", "released")
+    )
+    # Of 20 runs with several records 2 cannot be told, and 5 ended in more than one way.
+    assert (20, 2, 5) == tuple(several[name] for name in ("runs", "cannot_be_told", "in_several_ways"))
+    assert {"edited + accepted_unchanged": 4, "discarded + edited": 1} == several["ways"]
+    assert (5, 18) == tuple(several["shares"]["in_several_ways"][name] for name in ("count", "of"))
+    rows = {(row["table"], row["figure"]): row for row in csv.DictReader(io.StringIO(as_csv(WORLD), newline=""))}
+    assert ("30", "80") == tuple(rows["accepted", "still_hidden"][name] for name in ("count", "of"))
+    assert ("4", "5") == tuple(rows["several records", "edited + accepted_unchanged"][name] for name in ("count", "of"))
+    for text in (as_html(WORLD), as_markdown(WORLD, 200)):
+        assert "how much of ACCEPTED UNCHANGED was taken up" in text
+        assert "4 edited + accepted unchanged; 1 discarded + edited" in text
+
+
 def test_csv_holds_each_name_and_no_formula():
     rows = list(csv.DictReader(io.StringIO(as_csv(WORLD), newline="")))
     names = {row["group_1"] for row in rows}
