@@ -1,8 +1,9 @@
 """
 Hand outcomes on to MLflow as scores whenever a derivation has recorded some.
 
-A run of this DAG hands on what was recorded since the last one that succeeded began, and an hour before that: ratings
-and observed outcomes. What is there already is left as it is, and a rating that changed is updated.
+A run of this DAG hands on what was recorded in the three days before it began: ratings and observed outcomes. What is
+there already is left as it is, and a rating that changed is updated. For a longer time, trigger it with the parameter
+"days".
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ with DAG(
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=False,
     max_active_runs=1,
+    params={"days": 3},
     default_args={"retries": 3, "retry_delay": timedelta(minutes=5), "retry_exponential_backoff": True},
     tags=["nr_llm"],
 ):
@@ -32,8 +34,7 @@ with DAG(
         scores_conn_id="mlflow_default",
         nrllm_conn_id="nrllm_default",
         experiment_id="0",
-        # The first run hands on all that is there.
-        interval_start="{{ (prev_start_date_success - macros.timedelta(hours=1)).isoformat()"
-        " if prev_start_date_success else '1970-01-02T00:00:00Z' }}",
+        # A run that an asset starts has no data interval.
+        interval_start="{{ (dag_run.start_date - macros.timedelta(days=params.days)).isoformat() }}",
         interval_end="{{ dag_run.start_date.isoformat() }}",
     )

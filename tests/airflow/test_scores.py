@@ -14,10 +14,12 @@ import threading
 import time
 import tracemalloc
 from collections import Counter, deque
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
+import airflow
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
+from packaging.version import Version
 from sqlalchemy import delete
 
 from airflow_provider_nrllm.exceptions import (
@@ -482,14 +484,25 @@ def test_mlflow_killed_in_the_middle_and_restarted_has_one_score_an_outcome(sqli
     assert 16 == sum(map(len, scores_in(mlflow, uuids)))
 
 
-def test_the_example_dag_hands_on_what_was_recorded_since_it_last_succeeded(sqlite_site, mlflow, monkeypatch, load_dag):
+def test_the_example_dag_hands_on_the_last_days_and_more_where_it_is_asked_to(
+    sqlite_site, mlflow, monkeypatch, load_dag
+):
     sqlite_site.define_connection("nrllm_default")
     monkeypatch.setenv("AIRFLOW_CONN_MLFLOW_DEFAULT", json.dumps({"conn_type": "http", "host": mlflow.url}))
-    dag = load_dag("nrllm_scores")
     now = int(time.time())
-    old = add_answered(sqlite_site.engine, 1, next(FIRST), at=now - 30 * 86400)
-    assert {"hand_on_scores": "success"} == states_of(run_dag(dag, datetime.fromtimestamp(now - 60, UTC)))
-    recent = add_answered(sqlite_site.engine, 1, next(FIRST), at=now - 5)
-    late = add_answered(sqlite_site.engine, 1, next(FIRST), at=now - 29 * 86400)
-    assert {"hand_on_scores": "success"} == states_of(run_dag(dag, datetime.fromtimestamp(now, UTC)))
-    assert [True, True, False] == [bool(scores) for scores in scores_in(mlflow, [*old, *recent, *late])]
+    uuids = [add_answered(sqlite_site.engine, 1, next(FIRST), at=now - days * 86400 - 60)[0] for days in (0, 2, 4)]
+    moment = datetime.fromtimestamp(now, UTC)
+    assert {"hand_on_scores": "success"} == states_of(run_dag(load_dag("nrllm_scores"), moment))
+    assert [True, True, False] == [bool(scores) for scores in scores_in(mlflow, uuids)]
+    done = run_dag(load_dag("nrllm_scores"), moment + timedelta(seconds=1), run_conf={"days": 365})
+    assert {"hand_on_scores": "success"} == states_of(done)
+    assert [True, True, True] == [bool(scores) for scores in scores_in(mlflow, uuids)]
+
+
+@pytest.mark.skipif(Version("3") > Version(airflow.__version__), reason="a run of Airflow 2 has a date")
+def test_the_example_dag_runs_without_a_date_as_an_asset_starts_it(sqlite_site, mlflow, monkeypatch, load_dag):
+    sqlite_site.define_connection("nrllm_default")
+    monkeypatch.setenv("AIRFLOW_CONN_MLFLOW_DEFAULT", json.dumps({"conn_type": "http", "host": mlflow.url}))
+    (uid,) = add_answered(sqlite_site.engine, 1, next(FIRST), at=int(time.time()) - 60)
+    assert {"hand_on_scores": "success"} == states_of(run_dag(load_dag("nrllm_scores"), None))
+    assert [True] == [bool(scores) for scores in scores_in(mlflow, [uid])]
