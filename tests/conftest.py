@@ -29,6 +29,7 @@ os.environ.update(
 from sqlalchemy import create_engine  # noqa: E402
 from sqlalchemy.pool import NullPool  # noqa: E402
 
+from tests.typo3.a2a_tables import create_a2a_tables, empty_a2a_tables  # noqa: E402
 from tests.typo3.servers import MariaDB, Postgres, Server, ServerError  # noqa: E402
 from tests.typo3.sites import Site  # noqa: E402
 from tests.typo3.tables import create_tables, empty_tables  # noqa: E402
@@ -139,6 +140,22 @@ def site_to_change(site: Site) -> Iterator[Site]:
     """An empty site whose tables the test may alter and drop; they are made anew after it."""
     yield site
     _make_tables_anew(site)
+
+
+@pytest.fixture
+def a2a_site(site: Site) -> Site:
+    """An empty site with A2A tables; the test runs once on each engine."""
+    create_a2a_tables(site.engine)
+    empty_a2a_tables(site.engine)
+    return site
+
+
+@pytest.fixture
+def a2a_server(server_site: Site) -> Site:
+    """The same on the servers only, where several may write at once."""
+    create_a2a_tables(server_site.engine)
+    empty_a2a_tables(server_site.engine)
+    return server_site
 
 
 def _make_tables_anew(site: Site) -> None:

@@ -6,11 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import and_, case, func, literal, or_, select
+from sqlalchemy import and_, case, exists, func, literal, or_, select
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import ColumnElement, Select
 
-from airflow_provider_nrllm.a2a.rows import ENDED, HAS_RESULT, HAS_RUN, HAS_TERMINAL_EVENT, event, run, task
+from airflow_provider_nrllm.a2a.rows import (
+    ENDED,
+    HAS_CONTENT,
+    HAS_RESULT,
+    HAS_RUN,
+    HAS_TERMINAL_EVENT,
+    event,
+    holds_more_than_its_ceiling,
+    run,
+    task,
+)
 from airflow_provider_nrllm.a2a.rules import AGREES, Ceiling, Reason, State
 from airflow_provider_nrllm.a2a.sealed import UnsealedValueError, is_sealed, sealed_values
 
@@ -41,7 +51,7 @@ class Finding:
 
 def find_violations(connection: Connection) -> list[Finding]:
     """Return all that is violated, in one snapshot; reads only."""
-    found = [_counted(connection, rule, table.name, query) for rule, table, query in _rules()]
+    found = [_counted(connection, rule, table.name, query) for rule, table, query in _rules(connection.dialect.name)]
     found += _unsealed(connection)
     return [finding for finding in found if finding.count]
 
@@ -56,7 +66,7 @@ def find_late(connection: Connection, before: int) -> Finding:
     return _counted(connection, "a terminal revision without events", task.name, late)
 
 
-def _rules() -> Iterator[tuple[str, Any, Select[Any]]]:
+def _rules(dialect: str) -> Iterator[tuple[str, Any, Select[Any]]]:
     # A result that a tightened ceiling took away again is gone by right, and says so.
     scrubbed = and_(task.c.reason == Reason.NOT_RETAINABLE.value, task.c.ceiling != Ceiling.FULL.value)
     tasks, events = select(task.c.uid), select(event.c.uid)
@@ -79,6 +89,13 @@ def _rules() -> Iterator[tuple[str, Any, Select[Any]]]:
         "a reason with a stored result in the journal",
         event,
         events.where(event.c.reason != "", event.c.payload.is_not(None)),
+    )
+    over = holds_more_than_its_ceiling(dialect)
+    yield "content under a ceiling that keeps none", task, tasks.where(over, HAS_CONTENT)
+    yield (
+        "content in the journal under a ceiling that keeps none",
+        event,
+        events.where(event.c.payload.is_not(None), exists(select(task.c.uid).where(task.c.uid == event.c.task, over))),
     )
     yield from _journal_rules()
 

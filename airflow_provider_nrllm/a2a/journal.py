@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import insert, select
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, InternalError, OperationalError
 
 from airflow_provider_nrllm.a2a.rows import (
     HAS_EVENTS_OF_ITS_REVISION,
@@ -17,6 +17,11 @@ from airflow_provider_nrllm.a2a.rows import (
     task,
 )
 from airflow_provider_nrllm.a2a.rules import Task, events_of
+from airflow_provider_nrllm.database.conditions import slices
+from airflow_provider_nrllm.database.errors import is_locked, may_pass
+
+#: A server takes 65,535 parameters in a statement, and an event has ten.
+_EVENTS_AT_ONCE = 1000
 
 # What is not in the journal yet is found by an anti-join, never by a cursor: the row of a slow writer appears
 # behind any cursor. A task whose journal has ended is done: nothing comes after a terminal state.
@@ -31,6 +36,8 @@ class Projection:
     :param tasks: how many tasks' revisions it wrote into the journal
     :param events: how many events it wrote
     :param present: how many it found there already, written by another at the same time
+    :param locked: the uids of tasks that another held locked; the next projector writes them
+    :param refused: the uids of tasks whose events the database refused
     :param unreadable: the uids of tasks that cannot be projected: a value is not sealed, a state unknown
     :param lag_seconds: the longest time from a status to its events
     """
@@ -38,6 +45,8 @@ class Projection:
     tasks: int = 0
     events: int = 0
     present: int = 0
+    locked: list[int] = field(default_factory=list)
+    refused: list[int] = field(default_factory=list)
     unreadable: list[int] = field(default_factory=list)
     lag_seconds: int = 0
 
@@ -50,9 +59,10 @@ def due_tasks(connection: Connection, after: int, page_size: int) -> list[int]:
 
 def project_task(connection: Connection, uid: int, now: int, projection: Projection) -> None:
     """
-    Write the events of a task's newest revision in one statement, in a transaction of its own.
+    Write the events of a task's newest revision in a transaction of its own.
 
-    Repeated, or done by several at once, it writes them once: the task's row is locked, and looked at again.
+    Repeated, or done by several at once, it writes them once: the task's row is locked, and looked at again. A task
+    that cannot be written now is counted, and the others do not wait for it.
     """
     try:
         with connection.begin():
@@ -75,13 +85,24 @@ def project_task(connection: Connection, uid: int, now: int, projection: Project
                 }
                 for entry in events_of(stored)
             ]
-            connection.execute(insert(event).values(rows))
+            for some in slices(rows, _EVENTS_AT_ONCE):
+                connection.execute(insert(event).values(some))
     except IntegrityError:
-        # The unique key holds against writers that take no lock. Any other fault is not hidden.
+        # The unique key holds against writers that take no lock. Any other refusal is not hidden.
         with connection.begin():
-            if _lock_due(connection, uid) is not None:
-                raise
-        projection.present += 1
+            due = _lock_due(connection, uid) is not None
+        if due:
+            projection.refused.append(uid)
+        else:
+            projection.present += 1
+        return
+    except DBAPIError as error:
+        if is_locked(error):
+            projection.locked.append(uid)
+        elif may_pass(error) or not isinstance(error, DataError | InternalError | OperationalError):
+            raise
+        else:
+            projection.refused.append(uid)
         return
     except ValueError:
         # Not sealed, or of an unknown state: the check reports it, and the others must not wait for it.
@@ -94,7 +115,7 @@ def project_task(connection: Connection, uid: int, now: int, projection: Project
 
 def _lock_due(connection: Connection, uid: int) -> Task | None:
     """Lock a task and return it; None where its newest revision has its events by now, or it has gone."""
-    row = connection.execute(select(task).where(task.c.uid == uid).with_for_update()).first()
+    row = connection.execute(select(task).where(task.c.uid == uid).with_for_update(nowait=True)).first()
     if row is None:
         return None
     # After the wait for the lock: what the one before committed is visible to a new statement.

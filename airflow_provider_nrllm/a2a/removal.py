@@ -6,11 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, false, or_, select, update
 from sqlalchemy.engine import Connection
 
-from airflow_provider_nrllm.a2a.rows import ENDED, HAS_RESULT, HAS_RUN, event, lock_runs, task
-from airflow_provider_nrllm.a2a.rules import GOES_ON, Ceiling, Reason, looser
+from airflow_provider_nrllm.a2a.rows import (
+    ENDED,
+    HAS_RESULT,
+    HAS_RUN,
+    event,
+    holds_more_than_its_ceiling,
+    is_task,
+    lock_runs,
+    task,
+)
+from airflow_provider_nrllm.a2a.rules import GOES_ON, Ceiling, Reason, as_strict_as
+from airflow_provider_nrllm.database.conditions import value_among
 
 
 @dataclass(slots=True)
@@ -26,13 +36,26 @@ class Removal:
     events: int = 0
 
 
-def scrub_page(connection: Connection, ceiling: Ceiling, after: int, page_size: int, done: Removal) -> int | None:
+def scrub_page(
+    connection: Connection,
+    ceiling: Ceiling,
+    after: int,
+    page_size: int,
+    done: Removal,
+    task_ids: Sequence[str] | None = None,
+) -> int | None:
     """
     Empty what the next tasks hold beyond a ceiling, in the task and in the journal; return the last uid.
 
-    Artifacts, status message and history go; state, times and the order of events stay.
+    Artifacts, status message and history go; state, times and the order of events stay. A task is emptied whose own
+    ceiling is not known to be as strict, and one that holds content though its ceiling keeps none.
+
+    :param task_ids: only these tasks; None for all
     """
-    too_loose = task.c.ceiling.in_(looser(ceiling))
+    dialect = connection.dialect.name
+    too_loose = ~value_among(dialect, task.c.ceiling, as_strict_as(ceiling)) | holds_more_than_its_ceiling(dialect)
+    if task_ids is not None:
+        too_loose &= or_(false(), *(is_task(dialect, task_id) for task_id in task_ids))
     page = connection.execute(
         select(task.c.uid, task.c.run).where(task.c.uid > after, too_loose).order_by(task.c.uid).limit(page_size)
     ).fetchall()

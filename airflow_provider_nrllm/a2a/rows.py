@@ -13,9 +13,9 @@ from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, InternalErr
 from sqlalchemy.sql import ColumnElement
 
 from airflow_provider_nrllm.a2a import tables as a2a_tables
-from airflow_provider_nrllm.a2a.rules import TERMINAL, Event, State, Task, TaskNotFoundError
+from airflow_provider_nrllm.a2a.rules import KEEPS, TERMINAL, Event, State, Task, TaskNotFoundError
 from airflow_provider_nrllm.a2a.sealed import UnsealedValueError, is_sealed, sealed_values
-from airflow_provider_nrllm.database.conditions import same_id
+from airflow_provider_nrllm.database.conditions import same_id, value_among
 from airflow_provider_nrllm.database.errors import named
 
 # The lock order: the run's row first, then its task's, each in the order of uids. Nobody waits for a run while
@@ -37,6 +37,15 @@ HAS_EVENTS_OF_ITS_REVISION: ColumnElement[bool] = exists(
 HAS_RESULT: ColumnElement[bool] = task.c.status_message.is_not(None) | (
     task.c.artifacts.is_not(None) & (task.c.artifacts != "[]")
 )
+
+
+HAS_CONTENT: ColumnElement[bool] = HAS_RESULT | task.c.history.is_not(None)
+
+
+def holds_more_than_its_ceiling(dialect: str) -> ColumnElement[bool]:
+    """Whether a task, or its journal, holds content under a ceiling that keeps none, or that is not known."""
+    told = exists(select(event.c.uid).where(event.c.task == task.c.uid, event.c.payload.is_not(None)))
+    return ~value_among(dialect, task.c.ceiling, KEEPS) & (HAS_CONTENT | told)
 
 
 class StorageError(AirflowException):

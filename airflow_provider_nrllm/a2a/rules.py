@@ -88,10 +88,27 @@ def strictest(*names: str) -> Ceiling:
     return max((Ceiling(name) if name in order else Ceiling.NONE for name in names), key=order.index)
 
 
-def looser(ceiling: Ceiling) -> tuple[str, ...]:
-    """Return the names of the ceilings that keep more than ``ceiling``."""
+def as_strict_as(ceiling: Ceiling) -> tuple[str, ...]:
+    """Return the names of the ceilings that keep no more than ``ceiling``."""
     order = list(Ceiling)
-    return tuple(other.value for other in order[: order.index(ceiling)])
+    return tuple(other.value for other in order[order.index(ceiling) :])
+
+
+#: The names of the ceilings under which content is kept.
+KEEPS: Final = (Ceiling.FULL.value, Ceiling.REDACTED.value)
+
+
+def answer_ceiling(installation: str, *tightened: str) -> Ceiling:
+    """
+    Return how much of an answer may be kept, by the installation's privacy setting and what tightens it.
+
+    The setting's default ``metadata`` is about prompts and telemetry, and lets answers be kept in full: as a ceiling
+    it would lose every result.
+
+    :param installation: the installation's global setting
+    :param tightened: the ceilings of the provider and of the task
+    """
+    return strictest(Ceiling.FULL if installation == Ceiling.METADATA else installation, *tightened)
 
 
 def standing(status: str | None, claim: str, claimed_by: str | None, alive: tuple[str, ...] = RUNS) -> Standing:

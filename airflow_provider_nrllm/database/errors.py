@@ -11,7 +11,7 @@ _MISSING_CODES = frozenset({1046, 1054, 1146, "42P01", "42703"})
 _MISSING_TEXTS = ("no such table", "no such column")
 #: Another transaction won: a deadlock, a serialization failure, a row that changed since it was read.
 _CONFLICT_CODES = frozenset({1020, 1213, "40001", "40P01"})
-_PASSING_CODES = _CONFLICT_CODES | {1205, "55P03"}
+_LOCKED_CODES = frozenset({1205, 3572, "55P03"})
 #: PostgreSQL's classes of a lost connection and of a server that shuts down; MySQL's codes of the client.
 _LOST_CLASSES = ("08", "57P0", "2006", "2013", "2055", "1053", "1927")
 _DENIED_CODES = frozenset({1044, 1142, 1143, "42501"})
@@ -45,15 +45,19 @@ def is_conflict(error: BaseException) -> bool:
     return isinstance(error, DBAPIError) and code_of(error.orig) in _CONFLICT_CODES
 
 
+def is_locked(error: DBAPIError) -> bool:
+    """Whether another transaction holds a row, and the statement did not wait for it, or not for longer."""
+    return code_of(error.orig) in _LOCKED_CODES or "database is locked" in str(error.orig)
+
+
 def may_pass(error: BaseException) -> bool:
-    """Whether the same again may succeed: after a conflict, a lock wait time-out, or a lost connection."""
+    """Whether the same again may succeed: after a conflict, a lock that was not had, or a lost connection."""
     if not isinstance(error, DBAPIError):
         return False
     code = code_of(error.orig)
-    lost = (
-        error.connection_invalidated or isinstance(error, InterfaceError) or str(code or "").startswith(_LOST_CLASSES)
-    )
-    return lost or code in _PASSING_CODES or "database is locked" in str(error.orig)
+    if error.connection_invalidated or isinstance(error, InterfaceError) or str(code or "").startswith(_LOST_CLASSES):
+        return True
+    return code in _CONFLICT_CODES or is_locked(error)
 
 
 def named(error: DBAPIError) -> str:

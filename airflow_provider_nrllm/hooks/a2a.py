@@ -21,6 +21,7 @@ from airflow_provider_nrllm.a2a.rules import Ceiling, Event, Task
 from airflow_provider_nrllm.a2a.sealed import Json, Result, Sealed, seal_result
 from airflow_provider_nrllm.a2a.shapes import check_message, check_result
 from airflow_provider_nrllm.a2a.tables import A2A_TABLES, event, run, task
+from airflow_provider_nrllm.database.conditions import slices
 from airflow_provider_nrllm.database.hook import SiteHook
 from airflow_provider_nrllm.database.requirements import Requirements
 from airflow_provider_nrllm.exceptions import NrLlmSchemaError
@@ -127,24 +128,47 @@ class NrLlmA2AHook(SiteHook):
         less = None if seal is None or redacted is None else seal_result(Result(message=redacted), seal)
         return fail(self.database, Ending(task_id, claimed_by, ceiling, _seconds(now)), whole, less)
 
-    def scrub(self, ceiling: str, *, page_size: int = 100) -> Removal:
+    def scrub(self, ceiling: str, task_ids: Sequence[str], *, page_size: int = 100) -> Removal:
         """
-        Empty all that tasks under a looser ceiling hold, in the tasks and in the journal, and tighten theirs.
+        Empty what some tasks hold beyond a ceiling, in the tasks and in the journal, and tighten theirs (ADR-270).
 
         Artifacts, status messages and history go; states, times and the events' order stay. A page of tasks is
         one transaction, under the locks of their runs and their own. Safe to repeat (ADR-282).
 
-        :param ceiling: the installation's answer ceiling now
+        :param ceiling: the answer ceiling that holds for them now
+        :param task_ids: the tasks; one that is not there is passed over
+        :param page_size: the most tasks of a transaction
+        :raises ValueError: for a ceiling this version does not know, or a text instead of a list of tasks
+        """
+        if isinstance(task_ids, str):
+            raise ValueError("task_ids is a text; expected a list of the ids of tasks")
+        done = Removal()
+        for some in slices(task_ids, page_size):
+            self._scrub(ceiling, some, page_size, done)
+        return done
+
+    def scrub_installation(self, ceiling: str, *, page_size: int = 100) -> Removal:
+        """
+        Do the same to every task of the installation, where its own setting was tightened.
+
+        Also emptied is what holds content under a ceiling that keeps none, or that this version does not know.
+
+        :param ceiling: the installation's answer ceiling now, as ``a2a.rules.answer_ceiling`` returns it: the global
+            default ``metadata`` lets answers be kept in full, and as it stands would lose them all
         :param page_size: the most tasks of a transaction
         :raises ValueError: for a ceiling this version does not know
         """
-        wanted, done = Ceiling(ceiling), Removal()
+        done = Removal()
+        self._scrub(ceiling, None, page_size, done)
+        return done
+
+    def _scrub(self, ceiling: str, task_ids: Sequence[str] | None, page_size: int, done: Removal) -> None:
+        wanted = Ceiling(ceiling)
         with self.database.connection() as connection:
             after: int | None = 0
             while after is not None:
                 with connection.begin(), without_content():
-                    after = scrub_page(connection, wanted, after, page_size, done)
-        return done
+                    after = scrub_page(connection, wanted, after, page_size, done, task_ids)
 
     def project(self, *, page_size: int = 500, now: int | None = None) -> Projection:
         """

@@ -7,7 +7,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
-from airflow.providers.common.compat.sdk import BaseOperator, Context
+from airflow.providers.common.compat.sdk import AirflowException, BaseOperator, Context
 
 from airflow_provider_nrllm.assets import attach_counts
 from airflow_provider_nrllm.exceptions import NrLlmA2AViolationError
@@ -46,7 +46,11 @@ class NrLlmProjectA2AEventsOperator(BaseOperator):
         return NrLlmA2AHook(self.nrllm_conn_id)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Project, and return the counts."""
+        """
+        Project, and return the counts.
+
+        :raises AirflowException: at the end, if the database refused the events of some tasks
+        """
         self.hook.require_tables()
         done = self.hook.project(page_size=self.page_size)
         if done.unreadable:
@@ -54,14 +58,23 @@ class NrLlmProjectA2AEventsOperator(BaseOperator):
                 "%d tasks were not projected, for a value is not sealed or a state unknown; uid %s",
                 len(done.unreadable), ", ".join(map(str, done.unreadable[:10])),
             )  # fmt: skip
+        if done.locked:
+            self.log.info("%d tasks are locked by another, and are left to the next run", len(done.locked))
         result = {
             "tasks": done.tasks,
             "events": done.events,
             "present": done.present,
+            "locked": len(done.locked),
             "unreadable": len(done.unreadable),
             "lag_seconds": done.lag_seconds,
         }
         self.log.info("Projected: %s", result)
+        if done.refused:
+            raise AirflowException(
+                f"Connection {self.nrllm_conn_id!r}: the database refused the events of {len(done.refused)} tasks, uid "
+                f"{', '.join(map(str, done.refused[:10]))}; all others were projected. Look for what the tables do "
+                "not take, such as a column that is too narrow, and run this task again."
+            )
         counts = result
         attach_counts(self, context, counts)
         return counts

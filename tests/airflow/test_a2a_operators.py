@@ -20,13 +20,11 @@ from airflow_provider_nrllm.operators.a2a import (
     NrLlmProjectA2AEventsOperator,
     NrLlmPurgeA2AOperator,
 )
-from tests.database.a2a_sites import a2a_site, hook_of
 from tests.typo3.a2a_results import logged, result, seal
+from tests.typo3.a2a_sites import hook_of
 from tests.typo3.a2a_tables import add_task, event, metadata, rows_of, run, task
 from tests.typo3.dags import run_dag
 from tests.typo3.sites import Site
-
-__all__ = ["a2a_site"]
 
 OPERATORS = (NrLlmProjectA2AEventsOperator, NrLlmCheckA2AOperator, NrLlmPurgeA2AOperator)
 DAGS = Path(__file__).parent.parent.parent / "dags"
@@ -42,7 +40,7 @@ def test_the_projector_reports_what_it_did_and_how_far_the_journal_lagged(a2a_si
     add_task(a2a_site.engine, 2, status_message="open text", tstamp=int(time.time()))
     done = execute(NrLlmProjectA2AEventsOperator, a2a_site)
     assert 100 <= done.pop("lag_seconds") < 160
-    assert {"tasks": 1, "events": 3, "present": 0, "unreadable": 1} == done
+    assert {"tasks": 1, "events": 3, "present": 0, "locked": 0, "unreadable": 1} == done
     assert 3 == len(rows_of(a2a_site.engine, event))
 
 

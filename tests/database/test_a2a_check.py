@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, update
 
-from tests.database.a2a_sites import a2a_site, hook_of
 from tests.typo3.a2a_results import result, seal
+from tests.typo3.a2a_sites import hook_of
 from tests.typo3.a2a_tables import NOW, add_events, add_task, event, row_of, rows_of, run, task
 from tests.typo3.sites import Site
-
-__all__ = ["a2a_site"]
 
 ARTIFACT = {"kind": "artifact", "payload": "nrv1:a", "state": "completed"}
 STATUS = {"kind": "status", "state": "completed"}
@@ -77,13 +75,16 @@ def add(*rows: dict[str, Any]) -> Callable[[Site], None]:
     return lambda site: add_events(site.engine, *rows)
 
 
+OVER = {"content under a ceiling that keeps none", "content in the journal under a ceiling that keeps none"}
+
+
 @pytest.mark.parametrize(
     ("plant", "rules"),
     [
         (change_task(artifacts=None, status_message=None), {"completed without a stored result"}),
         (
             change_task(artifacts=None, status_message=None, reason="RESULT_NOT_STORED", ceiling="none"),
-            {"completed without a stored result"},
+            {"completed without a stored result", *OVER},
         ),
         (
             change_task(artifacts=None, status_message=None, reason="RESULT_NOT_RETAINABLE", ceiling="full"),
@@ -108,7 +109,13 @@ def add(*rows: dict[str, Any]) -> Callable[[Site], None]:
             {"a revision whose status is not last"},
         ),
         (add({**STATUS, "revision": 3}), {"an event after a terminal state"}),
-        (change_task(reason="RESULT_NOT_RETAINABLE", ceiling="none"), {"a reason with a stored result"}),
+        (change_task(reason="RESULT_NOT_RETAINABLE", ceiling="none"), {"a reason with a stored result", *OVER}),
+        (change_task(ceiling="none"), OVER),
+        (change_task(ceiling="metadata"), OVER),
+        (change_task(ceiling=""), OVER),
+        (change_task(ceiling="FULL"), OVER),
+        (change_task(ceiling="a newer one"), OVER),
+        (change_task(ceiling="redacted"), set()),
         (
             change_events("artifact", reason="RESULT_NOT_RETAINABLE"),
             {"a reason with a stored result in the journal"},

@@ -12,7 +12,6 @@ from sqlalchemy import insert, update
 from airflow_provider_nrllm.a2a.rules import State, TaskNotFoundError
 from airflow_provider_nrllm.a2a.sealed import Result
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
-from tests.database.a2a_sites import a2a_site, hook_of
 from tests.typo3.a2a_results import (
     DECISIONS,
     artifact,
@@ -25,10 +24,9 @@ from tests.typo3.a2a_results import (
     seal,
     unseal,
 )
+from tests.typo3.a2a_sites import hook_of
 from tests.typo3.a2a_tables import NOW, add_task, row_of, rows_of, run, task
 from tests.typo3.sites import Site
-
-__all__ = ["a2a_site"]
 
 RUNS: dict[str, dict[str, Any]] = {
     "alive": {"status": "running", "claimed_by": "worker-1"},

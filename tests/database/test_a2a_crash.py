@@ -16,12 +16,10 @@ from sqlalchemy.exc import DBAPIError
 
 from airflow_provider_nrllm.database.errors import may_pass
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
-from tests.database.a2a_sites import a2a_server, a2a_site, hook_of
 from tests.typo3.a2a_results import logged, result, seal
+from tests.typo3.a2a_sites import hook_of
 from tests.typo3.a2a_tables import NOW, add_task, event, journal, row_of, rows_of, run, task
 from tests.typo3.sites import Site
-
-__all__ = ["a2a_server", "a2a_site"]
 
 #: Processes of their own, with all that is imported already.
 fork = multiprocessing.get_context("fork")
@@ -299,7 +297,7 @@ def test_completions_scrubs_and_projectors_at_once_keep_every_promise(a2a_server
     def scrub() -> None:
         hook = hook_of(a2a_server)
         for _ in range(3):
-            hook.scrub("metadata", page_size=5)
+            hook.scrub_installation("metadata", page_size=5)
 
     def project() -> None:
         hook = hook_of(a2a_server)
@@ -309,7 +307,7 @@ def test_completions_scrubs_and_projectors_at_once_keep_every_promise(a2a_server
     ended = in_processes(complete(range(1, 25)), complete(range(24, 0, -1)), scrub, project, project)
     assert [0] * 5 == ended
     hook = hook_of(a2a_server)
-    hook.scrub("metadata")
+    hook.scrub_installation("metadata")
     hook.project()
     violations, late = hook.check(lag=-1)
     assert ([], 0) == (violations, late.count)

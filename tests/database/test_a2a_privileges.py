@@ -15,12 +15,10 @@ from airflow_provider_nrllm.operators.a2a import (
     NrLlmProjectA2AEventsOperator,
     NrLlmPurgeA2AOperator,
 )
-from tests.database.a2a_sites import a2a_server, hook_of
 from tests.typo3.a2a_results import result, seal
+from tests.typo3.a2a_sites import hook_of
 from tests.typo3.a2a_tables import add_task, event, rows_of, run
 from tests.typo3.sites import Site
-
-__all__ = ["a2a_server"]
 
 PAGE = (Path(__file__).parent.parent.parent / "docs/how-to/a2a-database-user.md").read_text()
 USER = "nrllm_a2a"
@@ -66,5 +64,5 @@ def test_the_documented_user_completes_and_scrubs_only_with_the_grants_for_it(re
     hook = hook_of(restricted)
     assert "completed" == hook.complete("task-2", result(), seal=seal).state
     hook.project()
-    assert 2 == hook.scrub("none").tasks
+    assert 2 == hook.scrub_installation("none").tasks
     assert all(row["payload"] is None for row in rows_of(restricted.engine, event))

@@ -14,12 +14,10 @@ from sqlalchemy import event as listener
 from airflow_provider_nrllm.a2a.rules import TERMINAL
 from airflow_provider_nrllm.a2a.sealed import Result
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
-from tests.database.a2a_sites import a2a_site, hook_of
 from tests.typo3.a2a_results import artifact, result, seal
+from tests.typo3.a2a_sites import hook_of
 from tests.typo3.a2a_tables import add_task, empty_a2a_tables, journal, rows_of, run, task
 from tests.typo3.sites import Site
-
-__all__ = ["a2a_site"]
 
 MOVES = {"working": "running", "input_required": "waiting_for_input", "auth_required": "waiting_for_approval"}
 
@@ -87,7 +85,7 @@ class World:
         elif action == "fail":
             hook.fail(task_id)
         elif action == "scrub":
-            hook.scrub(how)
+            hook.scrub_installation(how)
         else:
             hook.project()
 

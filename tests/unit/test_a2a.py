@@ -187,3 +187,19 @@ def test_a_sealed_result_holds_each_value_as_json() -> None:
     sealed = seal_result(Result(artifacts=({"artifactId": "ä", "parts": []},)), lambda text: f"v2:{text}")
     assert isinstance(sealed, Sealed)
     assert {"artifactId": "ä", "parts": []} == json.loads(sealed.artifacts[0].removeprefix("v2:"))
+
+
+@pytest.mark.parametrize(
+    ("setting", "tightened", "expected"),
+    [
+        ("metadata", (), "full"),
+        ("full", (), "full"),
+        ("redacted", (), "redacted"),
+        ("none", (), "none"),
+        ("metadata", ("redacted",), "redacted"),
+        ("metadata", ("full", "metadata"), "metadata"),
+        ("a newer one", (), "none"),
+    ],
+)
+def test_the_default_setting_lets_answers_be_kept_until_provider_or_task_tighten_it(setting, tightened, expected):
+    assert expected == a2a.answer_ceiling(setting, *tightened)
