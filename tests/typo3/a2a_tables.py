@@ -112,6 +112,7 @@ def add_task(engine: Engine, uid: int = 1, *, run_row: dict[str, Any] | None = N
     statuses = {"working": "running", "submitted": "queued", "canceled": "cancelled", "rejected": "failed"}
     state = changes.get("state", "working")
     status = statuses.get(state, state if state in ("completed", "failed") else "waiting_for_input")
+    asked = seal(json.dumps(message("asked", "ROLE_USER")))
     row = {
         "uid": uid,
         "run": uid + 1000,
@@ -120,7 +121,7 @@ def add_task(engine: Engine, uid: int = 1, *, run_row: dict[str, Any] | None = N
         "state": state,
         "revision": 1,
         "ceiling": "full",
-        "history": json.dumps([seal(json.dumps(message("asked", "ROLE_USER")))]),
+        "history": json.dumps([asked]) if changes.get("ceiling", "full") in ("full", "redacted") else None,
         "tstamp": NOW,
         "crdate": NOW,
         **changes,
