@@ -1,4 +1,4 @@
-"""What Airflow is told of the package."""
+"""The provider info that Airflow reads."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-What OpenLineage is told of a derivation. Imported only where OpenLineage asks for it, since it needs its provider.
+The lineage of a derivation for OpenLineage. Imported only where OpenLineage asks for it, since it needs its provider.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What breaks a promise of ADR-282, found by reading: each rule is one query, and says what it found."""
+"""Violations of ADR-282, found by reading: each rule is one query, and says what it found."""
 
 from __future__ import annotations
 

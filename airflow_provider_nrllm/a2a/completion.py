@@ -1,4 +1,4 @@
-"""How a run and its task end together, in one transaction (ADR-282)."""
+"""The end of a run and its task, in one transaction (ADR-282)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is taken away again: results that a tightened ceiling forbids, and tasks whose run has gone (ADR-282)."""
+"""Removal of results that a tightened ceiling forbids, and of tasks whose run has gone (ADR-282)."""
 
 from __future__ import annotations
 

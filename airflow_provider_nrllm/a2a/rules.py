@@ -51,7 +51,7 @@ AGREES: Final[Mapping[State, tuple[str, ...]]] = {
 
 
 class Ceiling(StrEnum):
-    """How much of an answer the installation may keep, the loosest first."""
+    """The answer ceilings: how much of an answer the installation may keep, the loosest first."""
 
     FULL = "full"
     REDACTED = "redacted"
@@ -68,7 +68,7 @@ class Reason(StrEnum):
 
 
 class Standing(StrEnum):
-    """What has become of a run while its result was made."""
+    """The state of a run after its result was made."""
 
     ALIVE = "alive"
     LOST = "lost"
@@ -133,7 +133,7 @@ def standing(status: str | None, claim: str, claimed_by: str | None, alive: tupl
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """How a task ends: its state (None: nothing is written), the result that is stored, or why none is."""
+    """The end of a task: its state (None: nothing is written), the stored result, or the reason for none."""
 
     state: State | None
     stored: Sealed | None = None

@@ -1,5 +1,5 @@
 """
-What is stored of a task's result: sealed values, which are opaque text.
+The stored result of a task: sealed values, which are opaque text.
 
 nr-vault seals and opens them, with a key the provider has not and needs not. Who completes a task hands in
 the function that seals; who reads one, the function that opens. No message and no log ever holds a value. Pure.

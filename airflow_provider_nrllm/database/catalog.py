@@ -1,4 +1,4 @@
-"""Which tables and columns there are, as far as the user of a connection may know."""
+"""The tables and columns that the user of a connection can see."""
 
 from __future__ import annotations
 

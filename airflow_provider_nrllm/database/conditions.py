@@ -1,4 +1,4 @@
-"""How columns are compared, on every engine: with many values, to the letter, and by an index."""
+"""Comparisons of columns on every engine: with many values, to the letter, and by an index."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def value_among(dialect: str, column: ColumnElement[Any], values: Sequence[str])
 
 
 class Collation(NamedTuple):
-    """What MySQL or MariaDB compares the text of a column by."""
+    """The character set and collation by which MySQL or MariaDB compares a column."""
 
     character_set: str
     name: str

@@ -1,4 +1,4 @@
-"""What a database means by an error: a table that is not there, a privilege that is missing, or come again."""
+"""The meaning of a database's error: a missing table, a missing privilege, or try again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DENIED_TEXTS = (
 
 
 class Denial(NamedTuple):
-    """What a database refused, as far as its error tells: a privilege, on a table, of one column."""
+    """A privilege that a database refused, as far as its error tells: on a table, for one column."""
 
     table: str
     privilege: str

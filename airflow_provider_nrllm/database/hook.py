@@ -1,4 +1,4 @@
-"""What the hooks of this provider have in common: an Airflow connection to a TYPO3 database."""
+"""The base of this provider's hooks: an Airflow connection to a TYPO3 database."""
 
 from __future__ import annotations
 

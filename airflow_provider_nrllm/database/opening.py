@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class Driver(NamedTuple):
-    """How SQLAlchemy is told of a connection that an Airflow hook has opened."""
+    """The SQLAlchemy driver of a connection that an Airflow hook has opened."""
 
     url: str
     row_type: tuple[str, Any] | None = None

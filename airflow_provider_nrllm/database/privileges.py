@@ -1,4 +1,4 @@
-"""Which privileges the user of a connection lacks, by the catalogue: nothing is written to find out."""
+"""The privileges that the user of a connection lacks, by the catalogue; nothing is written to find out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a hook needs of a TYPO3 database, and how what is missing is told."""
+"""The tables, columns and privileges that a hook needs, and the sentences about missing ones."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Which fields a row of TYPO3's history names: only names, which the database takes out of the JSON itself.
+The names of the fields in a row of TYPO3's history: only names, which the database takes out of the JSON itself.
 
 ``history_data`` holds record content, so :mod:`airflow_provider_nrllm.database.tables` does not have it. It is a column
 here, of a table object of its own, and is used only inside expressions that yield the names of keys, the type

@@ -32,7 +32,7 @@ class EditedMeans(StrEnum):
 
 
 class Meaning(StrEnum):
-    """What a human change of a written record is to the run's text."""
+    """The meaning of a person's change of a written record for the run's text."""
 
     RUN_TEXT = "run_text"
     CANNOT_BE_TOLD = "cannot_be_told"

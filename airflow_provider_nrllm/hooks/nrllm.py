@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """What is known of one correlation id, the two sources apart (ADR-176)."""
+    """The outcomes of one correlation id, the two sources apart (ADR-176)."""
 
     explicit: ExplicitOutcome | None
     observed: ObservedOutcome | None

@@ -27,7 +27,7 @@ class NrLlmProjectA2AEventsOperator(BaseOperator):
 
     :param nrllm_conn_id: the Airflow connection to the TYPO3 database
     :param page_size: how many tasks are looked up at once, 1 to 5000
-    :raises ValueError: for a page size that cannot be, when the DAG is parsed
+    :raises ValueError: for an invalid page size, when the DAG is parsed
     """
 
     template_fields: Sequence[str] = ("nrllm_conn_id",)
@@ -144,7 +144,7 @@ class NrLlmPurgeA2AOperator(BaseOperator):
 
     :param nrllm_conn_id: the Airflow connection to the TYPO3 database
     :param page_size: the most tasks, or events, of a transaction, 1 to 5000
-    :raises ValueError: for a page size that cannot be, when the DAG is parsed
+    :raises ValueError: for an invalid page size, when the DAG is parsed
     """
 
     template_fields: Sequence[str] = ("nrllm_conn_id",)

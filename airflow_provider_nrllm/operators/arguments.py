@@ -1,4 +1,4 @@
-"""The stretch of time that an Airflow run is about."""
+"""The span of time that an Airflow run is about."""
 
 from __future__ import annotations
 

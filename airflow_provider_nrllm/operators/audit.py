@@ -63,7 +63,7 @@ class NrLlmEditedAuditOperator(BaseOperator):
         the records of a run ended
     :param page_size: the most runs looked at at once, 1 to 5000
     :param machine_users: those the outcomes were derived with
-    :raises ValueError: for an argument that cannot be, when the DAG is parsed
+    :raises ValueError: for an invalid argument, when the DAG is parsed
     """
 
     template_fields: Sequence[str] = ("nrllm_conn_id", "interval_start", "interval_end")

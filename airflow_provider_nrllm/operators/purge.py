@@ -189,7 +189,7 @@ class NrLlmPurgeOperator(BaseOperator):
     :param command: the TYPO3 command line, as a list of words or as a text that is split as a shell would, so
         that ``ssh``, ``docker exec`` or ``kubectl exec`` may stand in front (templated)
     :param cwd: the directory to run it in; None: the worker's (templated)
-    :raises ValueError: for a category, days or command that cannot be, when the DAG is parsed
+    :raises ValueError: for an invalid category, days or command, when the DAG is parsed
     """
 
     template_fields: Sequence[str] = ("days", "command", "cwd")
@@ -241,7 +241,7 @@ class NrLlmPurgeOperator(BaseOperator):
 
     def _run(self, words: Sequence[str]) -> int:
         try:
-            # A list of words, and no shell: nothing in them is taken for syntax.
+            # A list of words, and no shell: nothing in them is read as syntax.
             process = subprocess.Popen(  # noqa: S603
                 words,
                 cwd=self.cwd or None,

@@ -91,7 +91,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
     :param release_fields: the fields that release a record; only for the audit
     :param automatic_fields: the fields TYPO3 changes by itself, ``*`` for any rest of a name; only for the audit
     :param place_fields: the fields that tell where a record stands, which a move changes
-    :raises ValueError: for an argument that cannot be, when the DAG is parsed
+    :raises ValueError: for an invalid argument, when the DAG is parsed
     """
 
     template_fields: Sequence[str] = ("nrllm_conn_id", "reference", "interval_start", "interval_end", "output_path")

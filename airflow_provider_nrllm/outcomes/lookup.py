@@ -1,4 +1,4 @@
-"""How the outcomes of a run are found: by which index, and in which collation."""
+"""The lookup of a run's outcomes: by which index, and in which collation."""
 
 from __future__ import annotations
 

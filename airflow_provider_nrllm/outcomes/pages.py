@@ -81,7 +81,7 @@ class SettledRun:
 
     @property
     def unreadable_writes(self) -> int:
-        """How many of the writes name no record."""
+        """The number of writes that name no record."""
         return self.aftermaths.count(None)
 
 

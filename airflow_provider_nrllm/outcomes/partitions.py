@@ -1,4 +1,4 @@
-"""Which part of the time line an Airflow run stands for, and how long a window is. Pure: time is an argument."""
+"""The partition of the time line that an Airflow run stands for, and the length of a window. Pure: time is an argument."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def window_seconds(window: int | float | timedelta) -> int:
 @dataclass(frozen=True, slots=True)
 class Partition:
     """
-    The half-open stretch ``[start, end)`` of the time line; a run belongs where it settles.
+    The half-open span ``[start, end)`` of the time line; a run belongs where it settles.
 
     :param start: None: all that settled before the end
     :param end: never in the future when it is derived

@@ -22,7 +22,7 @@ class ExplicitOutcome(StrEnum):
 
 
 class ObservedOutcome(StrEnum):
-    """What the history shows of a run's records (ADR-176). It is final."""
+    """The outcome of a run's records that the history shows (ADR-176). It is final."""
 
     ACCEPTED_UNCHANGED = "accepted_unchanged"
     EDITED = "edited"

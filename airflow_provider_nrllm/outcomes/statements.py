@@ -273,7 +273,7 @@ def _records_by_fewest(rows: FromClause, uids: Mapping[str, Collection[int]]) ->
 
 
 def machine_users_found(dialect: str, machine_users: Sequence[str]) -> Select[Any]:
-    """How many backend users have one of the names."""
+    """Count the backend users that have one of the names."""
     return select(func.count(backend_user.c.uid.distinct())).where(
         value_among(dialect, backend_user.c.username, machine_users)
     )
@@ -333,7 +333,7 @@ def insert_observed(runs: Mapping[str, Collection[int]], now: int) -> Insert:
 
 
 def outcome_rows(outcomes: Mapping[str, str], now: int) -> list[dict[str, Any]]:
-    """What is inserted into the outcome table: a row for each correlation id."""
+    """Return the rows to insert into the outcome table, one for each correlation id."""
     return [
         {"pid": 0, "correlation_id": correlation_id, "outcome": str(value), "crdate": now, "tstamp": now}
         for correlation_id, value in outcomes.items()

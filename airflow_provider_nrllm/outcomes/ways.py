@@ -57,11 +57,11 @@ class SeveralRecords:
 
     @property
     def in_several_ways(self) -> int:
-        """How many ended in more than one way."""
+        """The number that ended in more than one way."""
         return self.ways.total()
 
     @property
     def by_words(self) -> Mapping[str, int]:
-        """How many ended in more than one way, by the ways in words, the most first."""
+        """The number that ended in more than one way, by the ways in words, the most first."""
         order = sorted(self.ways.items(), key=lambda found: (-found[1], found[0]))
         return {" + ".join(ways): count for ways, count in order}

@@ -1,5 +1,5 @@
 """
-What the extension's purge would destroy before it is answered, and settings that lead to ``unknown``. Pure.
+Runs that the extension's purge would delete before they have an outcome, and settings that lead to ``unknown``. Pure.
 
 ``nrllm:privacy:purge`` deletes the runs that have ended and were made longer ago than the retention. All times
 are Unix seconds, UTC, and all lengths are seconds; the moment of asking is an argument.
@@ -16,7 +16,7 @@ from airflow_provider_nrllm.outcomes.partitions import DAY, MAX_DAYS
 
 
 class Category(StrEnum):
-    """What the four purge commands of nr_llm delete: ``nrllm:<category>:purge``."""
+    """The categories of data that nr_llm's four purge commands delete: ``nrllm:<category>:purge``."""
 
     PRIVACY = "privacy"
     TELEMETRY = "telemetry"
@@ -25,7 +25,7 @@ class Category(StrEnum):
 
 
 class OnUnanswered(StrEnum):
-    """What is done where a purge would take runs that are not answered yet."""
+    """The reaction to a purge that would delete runs without an outcome."""
 
     SKIP = "skip"
     FAIL = "fail"
@@ -73,7 +73,7 @@ class AtRisk:
 
     @property
     def total(self) -> int:
-        """How many runs the purge would delete too early."""
+        """The number of runs that the purge would delete too early."""
         return self.settled + self.unsettled + self.needed
 
 

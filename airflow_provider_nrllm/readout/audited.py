@@ -1,4 +1,4 @@
-"""What an audit says of observed runs: of the edits, of the acceptances, and of runs that end in several ways. Pure."""
+"""The audits of observed runs: of the edits, of the acceptances, and of runs that end in several ways. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class EditedRuns:
 
     @property
     def total(self) -> int:
-        """How many runs were looked at."""
+        """The number of runs that were looked at."""
         return sum(self.counts.values())
 
     def share(self, meaning: Meaning) -> Share:
@@ -43,7 +43,7 @@ class AcceptedRuns:
 
     @property
     def total(self) -> int:
-        """How many runs were looked at."""
+        """The number of runs that were looked at."""
         return sum(self.counts.values())
 
     def share(self, acceptance: Acceptance) -> Share:

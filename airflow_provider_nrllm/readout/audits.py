@@ -1,4 +1,4 @@
-"""How much the observed outcomes are worth, by group: as JSON for an XCom and as Markdown for a log. Pure."""
+"""The audits of observed outcomes by group, as JSON for an XCom and as Markdown for a log. Pure."""
 
 from __future__ import annotations
 

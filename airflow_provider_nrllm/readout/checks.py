@@ -29,7 +29,7 @@ class Verdict(StrEnum):
 
 
 class OnTooFew(StrEnum):
-    """What is done where a bound has too few cases in every group, and no share is past a bound."""
+    """The reaction to a bound with too few cases in every group, where no share is past a bound."""
 
     SKIP = "skip"
     FAIL = "fail"

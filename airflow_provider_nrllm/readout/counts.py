@@ -84,7 +84,7 @@ class Explicit:
 
     @property
     def total(self) -> int:
-        """How many correlation ids are rated."""
+        """The number of rated correlation ids."""
         return sum(self.counts.values())
 
     def share(self, value: ExplicitOutcome) -> Share:
@@ -105,7 +105,7 @@ class Observed:
 
     @property
     def total(self) -> int:
-        """How many runs are answered, ``unknown`` among them."""
+        """The number of answered runs, ``unknown`` among them."""
         return sum(self.counts.values())
 
     def share(self, value: ObservedOutcome) -> Share:

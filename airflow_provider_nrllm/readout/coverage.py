@@ -1,4 +1,4 @@
-"""How many of the runs made in a range have an outcome, and why the others have none. Pure."""
+"""Coverage of a range: the runs made in it that have an outcome, and why the others have none. Pure."""
 
 from __future__ import annotations
 

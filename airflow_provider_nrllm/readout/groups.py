@@ -41,7 +41,7 @@ class Dimension(StrEnum):
 
 
 class Kind(StrEnum):
-    """What a group holds: one name, or correlation ids that cannot be counted under one."""
+    """The kind of a group: one name, or correlation ids that cannot be counted under one."""
 
     NAMED = "named"
     SEVERAL = "several"
@@ -51,7 +51,7 @@ class Kind(StrEnum):
 
 
 class Label(NamedTuple):
-    """What a group is called in one dimension; ``name`` is empty unless it is ``named``."""
+    """The label of a group in one dimension; ``name`` is empty unless it is ``named``."""
 
     kind: Kind
     name: str = ""

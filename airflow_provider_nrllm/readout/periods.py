@@ -19,7 +19,7 @@ WEEKS_UP_TO = timedelta(days=2 * 366)
 
 
 class PeriodWidth(StrEnum):
-    """How long a period is."""
+    """The length of a period."""
 
     DAY = "day"
     WEEK = "week"

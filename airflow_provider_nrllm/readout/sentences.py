@@ -1,4 +1,4 @@
-"""What is said with every readout, in each format. Pure."""
+"""The sentences that stand with every readout, in each format. Pure."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class ReadoutStatements:
         )
 
     def ratings_without_run(self) -> Select[Any]:
-        """How many correlation ids, of any time, have a rating and no run."""
+        """The number of correlation ids, of any time, that have a rating and no run."""
         has_run = exists(select(literal(1)).where(self._same(run.c.uuid, outcome.c.correlation_id)))
         return select(func.count(func.distinct(self._exact(outcome.c.correlation_id)))).where(
             self._valued(outcome, EXPLICIT), outcome.c.correlation_id != "", ~has_run
@@ -169,7 +169,7 @@ class ReadoutStatements:
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
-        """What it is grouped by, then what else :attr:`where` asks for."""
+        """The dimensions it is grouped by, then those that :attr:`where` adds."""
         return tuple(dict.fromkeys([*self.grouping, *self.where]))
 
     def _labels(self) -> Labels:

@@ -54,7 +54,7 @@ class Refused(Exception):
 
 
 class Fate(StrEnum):
-    """What a target did with a score."""
+    """The reaction of a target to a score."""
 
     SENT = "sent"
     UNCHANGED = "unchanged"
