@@ -1,4 +1,4 @@
-"""The partition of the time line that an Airflow run stands for, and the length of a window. Pure: time is an argument."""
+"""The partition of the time line that an Airflow run stands for, and the length of a window. Pure: time is given."""
 
 from __future__ import annotations
 
