@@ -15,6 +15,7 @@ from airflow_provider_nrllm.operators.a2a import (
     NrLlmCheckA2AOperator,
     NrLlmProjectA2AEventsOperator,
     NrLlmPurgeA2AOperator,
+    NrLlmSettleA2AOperator,
 )
 
 START = pendulum.datetime(2026, 1, 1, tz="UTC")
@@ -28,14 +29,14 @@ with DAG(
     start_date=START,
     catchup=False,
     max_active_runs=1,
-    default_args=RETRIES,
+    default_args={**RETRIES, "execution_timeout": timedelta(minutes=15)},
     tags=["nr_llm"],
 ) as project:
     NrLlmProjectA2AEventsOperator(task_id="project_events", nrllm_conn_id="nrllm_default")
 
 with DAG(
     dag_id="nrllm_a2a_daily",
-    description="Purge the A2A tasks that have lost their run, then check the rest",
+    description="Purge the A2A tasks that have lost their run, end those whose run has ended, check the rest",
     doc_md=__doc__,
     schedule="30 3 * * *",
     start_date=START,
@@ -46,5 +47,6 @@ with DAG(
 ) as daily:
     # Purged first: a task that has lost its run since yesterday is in good order.
     purge = NrLlmPurgeA2AOperator(task_id="purge_lost", nrllm_conn_id="nrllm_default")
+    settle = NrLlmSettleA2AOperator(task_id="settle_left", nrllm_conn_id="nrllm_default")
     check = NrLlmCheckA2AOperator(task_id="check", nrllm_conn_id="nrllm_default", lag=timedelta(minutes=15))
-    purge >> check
+    purge >> settle >> check

@@ -76,7 +76,14 @@ def _rules(dialect: str) -> Iterator[tuple[str, Any, Select[Any]]]:
         tasks.where(task.c.state == State.COMPLETED.value, task.c.artifacts.is_(None), ~scrubbed),
     )
     agrees = or_(*(and_(task.c.state == state.value, run.c.status.in_(statuses)) for state, statuses in AGREES.items()))
-    yield "task and run disagree", task, tasks.select_from(task.join(run, run.c.uid == task.c.run)).where(~agrees)
+    # Settled after a run that was completed without handing in its result.
+    settled = and_(
+        task.c.state == State.FAILED.value,
+        task.c.reason == Reason.NOT_STORED.value,
+        run.c.status == AGREES[State.COMPLETED][0],
+    )
+    joined = tasks.select_from(task.join(run, run.c.uid == task.c.run))
+    yield "task and run disagree", task, joined.where(~agrees, ~settled)
     yield "task without run", task, tasks.where(~HAS_RUN)
     has_task = select(task.c.uid).where(task.c.uid == event.c.task).exists()
     yield "event without task", event, events.where(~has_task)

@@ -37,6 +37,9 @@ TERMINAL: Final = (State.COMPLETED, State.FAILED, State.CANCELED, State.REJECTED
 RUNS: Final = ("running",)
 GOES_ON: Final = ("queued", "running", "waiting_for_approval", "waiting_for_input")
 
+#: The statuses of a run that has ended.
+RUN_ENDED: Final = ("completed", "failed", "cancelled")
+
 #: The run's statuses that agree with a task's state. The run's ``cancelled`` has two Ls.
 AGREES: Final[Mapping[State, tuple[str, ...]]] = {
     State.SUBMITTED: GOES_ON,
@@ -163,6 +166,22 @@ def completion(
     if isinstance(offer, Unwritable):
         return Decision(State.FAILED, reason=Reason.NOT_STORED)
     return Decision(State.COMPLETED, stored=offer)
+
+
+def settled(status: str | None) -> Decision:
+    """
+    Return how a task ends whose run ended without it: without a result, since none was handed in.
+
+    :param status: the run's status; None where it has no row
+    """
+    if status == "cancelled":
+        return Decision(State.CANCELED)
+    if status == "failed":
+        return Decision(State.FAILED)
+    if status == "completed":
+        # Completed by another way than with its result: a client is not told of a success without one.
+        return Decision(State.FAILED, reason=Reason.NOT_STORED)
+    return Decision(None)
 
 
 def kept(

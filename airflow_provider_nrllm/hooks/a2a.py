@@ -19,6 +19,7 @@ from airflow_provider_nrllm.a2a.removal import (
 from airflow_provider_nrllm.a2a.rows import without_content
 from airflow_provider_nrllm.a2a.rules import Ceiling, Event, Task
 from airflow_provider_nrllm.a2a.sealed import Json, Result, Sealed, seal_result
+from airflow_provider_nrllm.a2a.settling import Settling, left_tasks, settle_task
 from airflow_provider_nrllm.a2a.shapes import check_message, check_result
 from airflow_provider_nrllm.a2a.tables import A2A_TABLES, event, run, task
 from airflow_provider_nrllm.database.conditions import slices
@@ -127,6 +128,28 @@ class NrLlmA2AHook(SiteHook):
         whole = Sealed() if seal is None else seal_result(Result(message=message), seal)
         less = None if seal is None or redacted is None else seal_result(Result(message=redacted), seal)
         return fail(self.database, Ending(task_id, claimed_by, ceiling, _seconds(now)), whole, less)
+
+    def settle(self, *, lag: int = 900, page_size: int = 100, now: int | None = None) -> Settling:
+        """
+        End every task that goes on though its run has ended: cancelled, dead-lettered, or settled by the extension.
+
+        Writes the task alone: canceled after a cancelled run, else failed, after a completed one for the reason
+        ``RESULT_NOT_STORED``. Each is a transaction of its own. Safe to repeat and to run several times at once.
+
+        :param lag: how long ago the run must have ended, in seconds: the extension may be about to end the task
+        :param page_size: how many tasks are looked up at once
+        :param now: the time of the status, in Unix seconds; by default the present
+        """
+        done, at = Settling(), _seconds(now)
+        with self.database.connection() as connection:
+            page = [(0, "")]
+            while page:
+                with connection.begin():
+                    page = left_tasks(connection, page[-1][0], page_size, ended_before=at - lag)
+                for _, task_id in page:
+                    with connection.begin(), without_content():
+                        settle_task(connection, task_id, at, done)
+        return done
 
     def scrub(self, ceiling: str, task_ids: Sequence[str], *, page_size: int = 100) -> Removal:
         """

@@ -106,10 +106,8 @@ class NrLlmCheckA2AOperator(BaseOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if not isinstance(lag, timedelta) or lag < timedelta(0):
-            raise ValueError(f"lag is {lag!r}; expected a timedelta of 0 or more")
         self.nrllm_conn_id = nrllm_conn_id
-        self.lag = lag
+        self.lag = _checked_lag(lag)
 
     @cached_property
     def hook(self) -> NrLlmA2AHook:
@@ -129,6 +127,49 @@ class NrLlmCheckA2AOperator(BaseOperator):
         if violations:
             raise NrLlmA2AViolationError("; ".join(map(str, violations)))
         counts = {"violations": 0, "late": late.count}
+        attach_counts(self, context, counts)
+        return counts
+
+
+class NrLlmSettleA2AOperator(BaseOperator):
+    """
+    End the A2A tasks that go on though their run has ended, so that no client waits for them for ever.
+
+    Writes tasks and nothing else: canceled after a cancelled run, else failed. Safe to repeat and to run beside
+    the projector, which tells clients of it. Rules: ADR-282.
+
+    Returns counts, and attaches them to its outlet assets: the tasks canceled and failed.
+
+    :param nrllm_conn_id: the Airflow connection to the TYPO3 database
+    :param lag: how long ago a run must have ended: the extension may be about to end its task
+    :raises ValueError: for a lag that is no timedelta of 0 or more, when the DAG is parsed
+    """
+
+    template_fields: Sequence[str] = ("nrllm_conn_id",)
+    ui_color = "#d7ecff"
+
+    def __init__(
+        self,
+        *,
+        nrllm_conn_id: str = NrLlmA2AHook.default_conn_name,
+        lag: timedelta = timedelta(minutes=15),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.nrllm_conn_id = nrllm_conn_id
+        self.lag = _checked_lag(lag)
+
+    @cached_property
+    def hook(self) -> NrLlmA2AHook:
+        """The hook that writes."""
+        return NrLlmA2AHook(self.nrllm_conn_id)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Settle, and return the counts."""
+        self.hook.require_tables()
+        done = self.hook.settle(lag=int(self.lag.total_seconds()))
+        self.log.info("Ended after their runs: %d tasks canceled, %d failed", done.canceled, done.failed)
+        counts = {"canceled": done.canceled, "failed": done.failed}
         attach_counts(self, context, counts)
         return counts
 
@@ -170,3 +211,9 @@ class NrLlmPurgeA2AOperator(BaseOperator):
         counts = {"tasks": done.tasks, "events": done.events}
         attach_counts(self, context, counts)
         return counts
+
+
+def _checked_lag(lag: object) -> timedelta:
+    if not isinstance(lag, timedelta) or lag < timedelta(0):
+        raise ValueError(f"lag is {lag!r}; expected a timedelta of 0 or more")
+    return lag

@@ -19,6 +19,7 @@ from airflow_provider_nrllm.operators.a2a import (
     NrLlmCheckA2AOperator,
     NrLlmProjectA2AEventsOperator,
     NrLlmPurgeA2AOperator,
+    NrLlmSettleA2AOperator,
 )
 from tests.typo3.a2a_results import logged, result, seal
 from tests.typo3.a2a_sites import hook_of
@@ -94,6 +95,7 @@ def test_an_installation_without_the_tables_is_told_which_are_missing(site: Site
         (NrLlmPurgeA2AOperator, {"page_size": "many"}),
         (NrLlmCheckA2AOperator, {"lag": timedelta(seconds=-1)}),
         (NrLlmCheckA2AOperator, {"lag": 900}),
+        (NrLlmSettleA2AOperator, {"lag": timedelta(seconds=-1)}),
     ],
 )
 def test_a_bad_argument_is_refused_when_the_dag_is_parsed(operator: Any, arguments: dict[str, Any]) -> None:
@@ -111,10 +113,12 @@ def test_the_example_dags_project_purge_and_check(a2a_site: Site, load_dag: Call
         hook.complete(add_task(a2a_site.engine, uid), result(), seal=seal)
     assert "success" == run_dag(project, pendulum.datetime(2026, 1, 2, tz="UTC")).state
     assert 6 == len(rows_of(a2a_site.engine, event))
+    add_task(a2a_site.engine, 3, run_row={"status": "cancelled", "finished_at": 1})
     with a2a_site.engine.begin() as connection:
         connection.execute(delete(run).where(run.c.uid == 1001))
     assert "success" == run_dag(daily, pendulum.datetime(2026, 1, 2, tz="UTC")).state
     assert 3 == len(rows_of(a2a_site.engine, event))
+    assert ["completed", "canceled"] == [row["state"] for row in rows_of(a2a_site.engine, task)]
     with a2a_site.engine.begin() as connection:
         connection.execute(update(task).values(artifacts=None))
     assert "failed" == run_dag(daily, pendulum.datetime(2026, 1, 3, tz="UTC")).state

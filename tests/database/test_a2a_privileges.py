@@ -60,9 +60,11 @@ def test_the_documented_user_projects_checks_and_purges(restricted: Site) -> Non
 def test_the_documented_user_completes_and_scrubs_only_with_the_grants_for_it(restricted: Site) -> None:
     with pytest.raises(NrLlmPrivilegeError):
         hook_of(restricted).complete("task-2", result(), seal=seal)
-    grant(restricted, "Completing and scrubbing")
+    grant(restricted, "Completing, settling and scrubbing")
     hook = hook_of(restricted)
     assert "completed" == hook.complete("task-2", result(), seal=seal).state
     hook.project()
     assert 2 == hook.scrub_installation("none").tasks
     assert all(row["payload"] is None for row in rows_of(restricted.engine, event))
+    add_task(restricted.engine, 3, run_row={"status": "cancelled", "finished_at": 1})
+    assert 1 == hook.settle().canceled
