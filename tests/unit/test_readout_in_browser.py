@@ -106,7 +106,8 @@ def test_text_in_pictures_is_at_least_11_pixels_high(opened, width):
 
 def test_at_1280_pixels_every_table_is_whole(opened):
     whole = is_wider_than_its_place(opened(1280), ".scroll")
-    assert [False] * 13 == whole
+    assert [False] * len(whole) == whole
+    assert len(whole) > 10
 
 
 def test_at_390_pixels_the_figures_scroll_and_the_names_and_the_caption_stay(opened):

@@ -27,7 +27,7 @@ from airflow_provider_nrllm.readout.runs import (
     write_csv,
 )
 from tests.typo3.readouts import FORMULA, MARCH, SCRIPT
-from tests.typo3.reports import EDITED, NAMES, RUNS, WORLD, answered, explicit, observed, readout
+from tests.typo3.reports import AUDIT, NAMES, RUNS, WORLD, answered, explicit, observed, readout
 
 BY_MODEL = (Dimension.SERVED_MODEL,)
 LINK = LinkTemplate.of("https://www.example.org/typo3/record/edit?edit[{table}][{uid}]=edit")
@@ -131,8 +131,8 @@ def test_the_runs_stand_behind_the_other_tables_of_their_source():
     places = [titles.index(f"{source}: the {one} behind the figures") for source, one in (
         ("Observed", "runs"), ("Explicit", "rated results"),
     )]  # fmt: skip
-    assert [6, 12] == places
-    assert ["Observed"] * 7 + ["Explicit"] * 6 == [title.split(":")[0] for title in titles]
+    assert [8, 14] == places
+    assert ["Observed"] * 9 + ["Explicit"] * 6 == [title.split(":")[0] for title in titles]
 
 
 def test_a_record_is_a_link_only_where_there_is_a_template():
@@ -168,7 +168,7 @@ def test_a_million_outcomes_over_three_years_make_a_page_under_1_mb():
         told = tuple(Period(first, explicit(10, 5), observed(50, 20, 15, 15)) for first in months)
         rated, became = (replace(source, usage=usage) for source in pooled(told))
         key = (Label(Kind.NAMED, f"configuration-{configuration:06}"), Label(Kind.NAMED, f"provider/model-{model:010}"))
-        return Group(key, rated, became, EDITED, told)
+        return Group(key, rated, became, AUDIT, told)
 
     groups = [arm_over_time(configuration, model) for configuration in range(10) for model in range(30)]
     long = replace(
