@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import and_, func, null, or_, select
+from sqlalchemy import and_, false, func, literal, null, or_, select
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import ColumnElement
 
-from airflow_provider_nrllm.a2a.rows import HAS_RUN, event, is_task, read_event, read_task, task
+from airflow_provider_nrllm.a2a.rows import HAS_RUN, event, is_id, is_task, read_event, read_task, task
 from airflow_provider_nrllm.a2a.rules import Event, State, Task, TaskNotFoundError
+from airflow_provider_nrllm.database.conditions import same_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +31,13 @@ class TaskFilter:
     states: Sequence[State] = ()
     status_after: int | None = None
 
-    def conditions(self) -> list[ColumnElement[bool]]:
+    def conditions(self, dialect: str) -> list[ColumnElement[bool]]:
         """Return what a task of the list fulfils."""
         found = [HAS_RUN]
         if self.context_id is not None:
-            found.append(task.c.context_id == self.context_id)
+            # To the letter, and none for what can be no id: it comes from a client.
+            known = is_id(self.context_id)
+            found.append(same_id(dialect, task.c.context_id, literal(self.context_id)) if known else false())
         if self.states:
             found.append(task.c.state.in_([State(state).value for state in self.states]))
         if self.status_after is not None:
@@ -78,7 +81,7 @@ def list_page(
     The token names the last task of the page before by its status time and uid, so that a page neither
     repeats nor skips a task whose status has not changed meanwhile.
     """
-    conditions = wanted.conditions()
+    conditions = wanted.conditions(connection.dialect.name)
     total = connection.execute(select(func.count()).select_from(task).where(*conditions)).scalar()
     if page_token:
         at, uid = _position(page_token)

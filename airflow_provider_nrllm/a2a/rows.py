@@ -72,9 +72,20 @@ def is_task(dialect: str, task_id: object) -> ColumnElement[bool]:
 
     :raises TaskNotFoundError: for what can be no id, such as a number or a text that no database takes
     """
-    if not isinstance(task_id, str) or "\x00" in task_id or not task_id.isascii():
+    if not is_id(task_id):
         raise TaskNotFoundError("no task has such an id")
     return same_id(dialect, task.c.task_id, literal(task_id))
+
+
+def is_id(value: object) -> bool:
+    """Whether a value may be an id: a text that every database takes."""
+    if not isinstance(value, str) or "\x00" in value:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def lock_run_and_task(connection: Connection, task_id: str) -> tuple[Any, Any]:

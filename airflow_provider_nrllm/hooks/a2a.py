@@ -140,6 +140,7 @@ class NrLlmA2AHook(SiteHook):
         :param page_size: how many tasks are looked up at once
         :param now: the time of the status, in Unix seconds; by default the present
         """
+        _check_page_size(page_size)
         done, at = Settling(), _seconds(now)
         with self.database.connection() as connection:
             page = [(0, "")]
@@ -165,6 +166,7 @@ class NrLlmA2AHook(SiteHook):
         """
         if isinstance(task_ids, str):
             raise ValueError("task_ids is a text; expected a list of the ids of tasks")
+        _check_page_size(page_size)
         done = Removal()
         for some in slices(task_ids, page_size):
             self._scrub(ceiling, some, page_size, done)
@@ -181,6 +183,7 @@ class NrLlmA2AHook(SiteHook):
         :param page_size: the most tasks of a transaction
         :raises ValueError: for a ceiling this version does not know
         """
+        _check_page_size(page_size)
         done = Removal()
         self._scrub(ceiling, None, page_size, done)
         return done
@@ -204,6 +207,7 @@ class NrLlmA2AHook(SiteHook):
         :param page_size: how many tasks are looked up at once
         :param now: the time of writing, in Unix seconds; by default the present
         """
+        _check_page_size(page_size)
         projection, at = Projection(), _seconds(now)
         with self.database.connection() as connection:
             page = [0]
@@ -268,8 +272,7 @@ class NrLlmA2AHook(SiteHook):
 
         :param page_size: the most tasks, or events, of a transaction
         """
-        if page_size < 1:
-            raise ValueError(f"page_size is {page_size}; expected at least 1")
+        _check_page_size(page_size)
         done = Removal()
         with self.database.connection() as connection:
             after: int | None = 0
@@ -291,6 +294,12 @@ class NrLlmA2AHook(SiteHook):
         """
         with self.database.snapshot() as connection:
             return find_violations(connection), find_late(connection, _seconds(now) - lag)
+
+
+def _check_page_size(page_size: int) -> None:
+    # Of no page at all, a scrub would end with nothing scrubbed and no word of it.
+    if page_size < 1:
+        raise ValueError(f"page_size is {page_size}; expected at least 1")
 
 
 def _seconds(now: int | None) -> int:

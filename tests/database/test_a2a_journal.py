@@ -311,3 +311,27 @@ def test_a_page_has_1_to_100_tasks(a2a_site: Site) -> None:
     for page_size in (0, -1, 101):
         with pytest.raises(ValueError, match="1 to 100"):
             hook.tasks(page_size=page_size)
+
+
+@pytest.mark.parametrize("context_id", ["CONTEXT-1", "context-1 ", "cóntext-1", "context-1\x00", "\ud800", 1])
+def test_a_context_is_found_by_its_id_to_the_letter(a2a_site: Site, context_id: Any) -> None:
+    add_task(a2a_site.engine)
+    hook = hook_of(a2a_site)
+    assert 0 == hook.tasks(TaskFilter(context_id=context_id)).total_size
+    assert 1 == hook.tasks(TaskFilter(context_id="context-1")).total_size
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda hook: hook.project(page_size=0),
+        lambda hook: hook.settle(page_size=0),
+        lambda hook: hook.scrub("none", [], page_size=0),
+        lambda hook: hook.scrub_installation("none", page_size=0),
+        lambda hook: hook.delete_lost(page_size=-1),
+    ],
+    ids=["project", "settle", "scrub", "scrub_installation", "delete_lost"],
+)
+def test_a_page_of_nothing_is_refused(a2a_site: Site, act: Any) -> None:
+    with pytest.raises(ValueError, match="expected at least 1"):
+        act(hook_of(a2a_site))
