@@ -37,9 +37,6 @@ TERMINAL: Final = (State.COMPLETED, State.FAILED, State.CANCELED, State.REJECTED
 RUNS: Final = ("running",)
 GOES_ON: Final = ("queued", "running", "waiting_for_approval", "waiting_for_input")
 
-#: The statuses of a run that has ended.
-RUN_ENDED: Final = ("completed", "failed", "cancelled")
-
 #: The run's statuses that agree with a task's state. The run's ``cancelled`` has two Ls.
 AGREES: Final[Mapping[State, tuple[str, ...]]] = {
     State.SUBMITTED: GOES_ON,

@@ -10,7 +10,8 @@ from sqlalchemy.engine import Connection
 from airflow_provider_nrllm.a2a import rules as a2a
 from airflow_provider_nrllm.a2a.completion import Ending
 from airflow_provider_nrllm.a2a.rows import ENDED, lock_run_and_task, run, task
-from airflow_provider_nrllm.a2a.rules import RUN_ENDED, Standing, State, TaskNotFoundError
+from airflow_provider_nrllm.a2a.rules import Standing, State, TaskNotFoundError
+from airflow_provider_nrllm.outcomes import rules as outcomes
 
 
 @dataclass(slots=True)
@@ -38,7 +39,7 @@ def left_tasks(connection: Connection, after: int, page_size: int, *, ended_befo
         .where(
             task.c.uid > after,
             task.c.state.not_in(ENDED),
-            run.c.status.in_(RUN_ENDED),
+            run.c.status.in_(sorted(outcomes.ENDED)),
             run.c.finished_at < ended_before,
         )
         .order_by(task.c.uid)

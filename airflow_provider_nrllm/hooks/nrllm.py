@@ -20,7 +20,7 @@ from airflow_provider_nrllm.database.tables import tables_of_a_derivation
 from airflow_provider_nrllm.edits.changes import edit_of_our_fields
 from airflow_provider_nrllm.edits.meanings import IgnoredFields
 from airflow_provider_nrllm.edits.reading import read_field_changes
-from airflow_provider_nrllm.outcomes import statements
+from airflow_provider_nrllm.outcomes import recording, statements
 from airflow_provider_nrllm.outcomes.lookup import outcome_lookup
 from airflow_provider_nrllm.outcomes.pages import Gap, Page, PageKey, RunsOfUuid, SettledRun, page_of_rows
 from airflow_provider_nrllm.outcomes.reading import EvidenceReader, runs_with_writes
@@ -207,7 +207,7 @@ class NrLlmHook(SiteHook):
 
         def record_locked(connection: Connection) -> tuple[list[SettledRun], list[SettledRun]]:
             uids = [uid for run in runs for uid in run.run_uids]
-            locked = set(connection.execute(statements.lock_runs(uids)).scalars()) if uids else set()
+            locked = set(connection.execute(recording.lock_runs(uids)).scalars()) if uids else set()
             there = [run for run in runs if not locked.isdisjoint(run.run_uids)]
             purged = [run for run in runs if locked.isdisjoint(run.run_uids)]
             unanswered = self._unanswered(connection, there)
@@ -217,7 +217,7 @@ class NrLlmHook(SiteHook):
                     # Of several that share the uuid, one that is there.
                     there_is = next(uid for uid in run.run_uids if uid in locked)
                     by_outcome.setdefault(str(outcomes[run.uuid]), []).append(there_is)
-                connection.execute(statements.insert_observed(by_outcome, int(time.time())))
+                connection.execute(recording.insert_observed(by_outcome, int(time.time())))
             return unanswered, purged
 
         # A page is recorded again while it is in hand: a purge beside it may take what it was read from.
@@ -232,7 +232,7 @@ class NrLlmHook(SiteHook):
 
         def claimed(connection: Connection) -> T:
             if self.database.is_cluster():
-                for statement in statements.claim_outcomes():
+                for statement in recording.claim_outcomes():
                     connection.execute(statement)
             return work(connection)
 
@@ -242,7 +242,7 @@ class NrLlmHook(SiteHook):
     def _unanswered(connection: Connection, runs: Sequence[SettledRun]) -> list[SettledRun]:
         if not runs:
             return []
-        query = statements.observed_of(connection.dialect.name, [run.uuid for run in runs])
+        query = recording.observed_of(connection.dialect.name, [run.uuid for run in runs])
         answered = set(connection.execute(query).scalars())
         return [run for run in runs if run.uuid not in answered]
 
@@ -251,7 +251,7 @@ class NrLlmHook(SiteHook):
     ) -> list[SettledRun]:
         unanswered = self._unanswered(connection, runs)
         if unanswered:
-            rows = statements.outcome_rows({run.uuid: outcomes[run.uuid] for run in unanswered}, int(time.time()))
+            rows = recording.outcome_rows({run.uuid: outcomes[run.uuid] for run in unanswered}, int(time.time()))
             connection.execute(insert(outcome_table), rows)
         return unanswered
 
@@ -277,9 +277,9 @@ class NrLlmHook(SiteHook):
             raise ValueError(f"outcome is {outcome!r}; expected {expected}: observed outcomes are derived") from None
 
         def replace_rating(connection: Connection) -> None:
-            connection.execute(statements.delete_ratings(connection.dialect.name, correlation_id))
+            connection.execute(recording.delete_ratings(connection.dialect.name, correlation_id))
             connection.execute(
-                insert(outcome_table), statements.outcome_rows({correlation_id: rating}, int(time.time()))
+                insert(outcome_table), recording.outcome_rows({correlation_id: rating}, int(time.time()))
             )
 
         self._write(replace_rating, "SERIALIZABLE")
@@ -291,7 +291,7 @@ class NrLlmHook(SiteHook):
         :param correlation_id: a run's uuid, or the correlation id of a call without a run
         """
         with self.database.snapshot() as connection:
-            query = statements.outcomes_of(connection.dialect.name, correlation_id)
+            query = recording.outcomes_of(connection.dialect.name, correlation_id)
             values = connection.execute(query).scalars().all()
         explicit = [ExplicitOutcome(value) for value in values if value in EXPLICIT]
         observed = [ObservedOutcome(value) for value in values if value in OBSERVED]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Protocol
 
 from airflow.providers.common.compat.sdk import Context
 
@@ -44,20 +45,26 @@ def check_partitions(width: object, timezone: object) -> None:
     check_width(width, None if timezone is None else zone_of(timezone))
 
 
-def partition_of_run(
-    context: Context, *, start: End, end: End, partition_width: Width, partition_timezone: str | None = None
-) -> Partition:
+class Partitioned(Protocol):
+    """An operator with the arguments that say which span of time it is about."""
+
+    interval_start: End
+    interval_end: End
+    partition_width: Width
+    partition_timezone: str | None
+
+
+def partition_of_run(context: Context, operator: Partitioned) -> Partition:
     """
     Return the partition that a run is about; its end may be in the future.
 
     :param context: of the run
-    :param start: the operator's ``interval_start``, rendered
-    :param end: the operator's ``interval_end``, rendered
-    :param partition_width: how long a partition of a partitioned schedule is
-    :param partition_timezone: the zone of that schedule; None: that of the DAG's timetable, or UTC where it has none
+    :param operator: with its arguments rendered; without a ``partition_timezone``, that of the DAG's timetable
+        counts, or UTC where it has none
     :raises NrLlmSettingError: where an argument was rendered to no range of time; not retried
     :raises NrLlmPartitionError: where the run stands for no range of time; not retried
     """
+    start, end = operator.interval_start, operator.interval_end
     try:
         check_interval(start, end)
     except ValueError as error:
@@ -69,9 +76,9 @@ def partition_of_run(
             data_interval=(context.get("data_interval_start"), context.get("data_interval_end")),
             partition_date=context.get("partition_date"),
             partition_key=context.get("partition_key"),
-            partition_width=partition_width,
+            partition_width=operator.partition_width,
             now=datetime.now(UTC),
-            zone=zone_of(partition_timezone or _timezone_of(timetable) or "UTC"),
+            zone=zone_of(operator.partition_timezone or _timezone_of(timetable) or "UTC"),
         )
     except ValueError as error:
         raise NrLlmPartitionError(str(error)) from error

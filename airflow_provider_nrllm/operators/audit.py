@@ -113,13 +113,7 @@ class NrLlmEditedAuditOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Look at the observed runs page by page, log the figures and return them."""
-        partition = partition_of_run(
-            context,
-            start=self.interval_start,
-            end=self.interval_end,
-            partition_width=self.partition_width,
-            partition_timezone=self.partition_timezone,
-        )
+        partition = partition_of_run(context, self)
         grouping, window = grouping_of(self.group_by), window_seconds(self.window)
         self.log.info("Range %s; window %d days", partition, window // DAY)
         audited = NrLlmEditedAuditHook(

@@ -152,13 +152,7 @@ class NrLlmOutcomeCheckOperator(BaseOperator):
         :raises NrLlmOutcomeCheckError: where a share is past a bound, or with too few cases and ``fail``; not retried
         :raises AirflowSkipException: with too few cases and ``skip``
         """
-        partition = partition_of_run(
-            context,
-            start=self.interval_start,
-            end=self.interval_end,
-            partition_width=self.partition_width,
-            partition_timezone=self.partition_timezone,
-        )
+        partition = partition_of_run(context, self)
         self.log.info("Range %s", partition)
         grouping = grouping_of(self.group_by) if self.group_by is not None else ()
         readout = self.hook.readout(

@@ -248,13 +248,7 @@ class NrLlmDeriveOutcomesOperator(BaseOperator):
         :raises NrLlmPartitionError: where it is no range of time, or does not close for long; not retried
         :raises AirflowException: where it closes soon, as for a worker whose clock is behind
         """
-        partition = partition_of_run(
-            context,
-            start=self.interval_start,
-            end=self.interval_end,
-            partition_width=self.partition_width,
-            partition_timezone=self.partition_timezone,
-        )
+        partition = partition_of_run(context, self)
         early = (partition.end - datetime.now(UTC)).total_seconds()
         if 0 < early <= CLOCK_WAIT:
             # The scheduler's clock may be ahead of this worker's.

@@ -166,13 +166,7 @@ class NrLlmOutcomeReadoutOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Count, log, write the files, and return the figures."""
         as_html = page_writer() if self.output_path else None
-        partition = partition_of_run(
-            context,
-            start=self.interval_start,
-            end=self.interval_end,
-            partition_width=self.partition_width,
-            partition_timezone=self.partition_timezone,
-        )
+        partition = partition_of_run(context, self)
         self.log.info("Range %s", partition)
         if isinstance(self.nrllm_conn_id, str):
             readout = self._read(self.nrllm_conn_id, partition, grouping_of(self.group_by))

@@ -122,13 +122,7 @@ class NrLlmOutcomeScoresOperator(BaseOperator):
 
         :raises NrLlmScoresError: at the end, if the target refused some of them; all others are sent
         """
-        partition = partition_of_run(
-            context,
-            start=self.interval_start,
-            end=self.interval_end,
-            partition_width=self.partition_width,
-            partition_timezone=self.partition_timezone,
-        )
+        partition = partition_of_run(context, self)
         self.log.info("Outcomes recorded in the partition %s, to %s", partition, self.target)
         done = HandedOn()
         for number, done in enumerate(

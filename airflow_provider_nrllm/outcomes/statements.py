@@ -15,19 +15,16 @@ from sqlalchemy import (
     bindparam,
     case,
     cast,
-    delete,
     exists,
     func,
-    insert,
     literal,
-    literal_column,
     null,
     or_,
     select,
     true,
     union_all,
 )
-from sqlalchemy.sql import ColumnElement, Delete, Insert, Select
+from sqlalchemy.sql import ColumnElement, Select
 from sqlalchemy.sql.selectable import CompoundSelect, FromClause
 from sqlalchemy.types import UserDefinedType
 
@@ -45,7 +42,7 @@ from airflow_provider_nrllm.database.tables import (
 from airflow_provider_nrllm.outcomes.evidence import Action, Target
 from airflow_provider_nrllm.outcomes.lookup import CORRELATION_INDEX, Lookup
 from airflow_provider_nrllm.outcomes.pages import PageKey
-from airflow_provider_nrllm.outcomes.rules import ENDED, EXPLICIT, OBSERVED
+from airflow_provider_nrllm.outcomes.rules import ENDED, OBSERVED
 from airflow_provider_nrllm.outcomes.spans import Span
 
 #: The most selects that SQLite takes in one UNION.
@@ -303,66 +300,3 @@ def uids_by_table(targets: Iterable[Target]) -> dict[str, set[int]]:
     for table, uid in targets:
         uids.setdefault(table, set()).add(uid)
     return uids
-
-
-def lock_runs(uids: Iterable[int]) -> Select[Any]:
-    """Lock the run rows, always in the order of their uids, so that two derivations cannot block each other."""
-    return select(run.c.uid).where(among(run.c.uid, uids)).order_by(run.c.uid).with_for_update()
-
-
-def observed_of(dialect: str, uuids: Collection[str]) -> Select[Any]:
-    """The correlation ids that have an observed outcome."""
-    return select(outcome.c.correlation_id).where(
-        outcome.c.correlation_id.in_(sorted(uuids)), value_among(dialect, outcome.c.outcome, OBSERVED)
-    )
-
-
-def insert_observed(runs: Mapping[str, Collection[int]], now: int) -> Insert:
-    """
-    Insert an outcome for each of the runs: the database takes the uuids from their rows.
-
-    :param runs: the uids of the runs by outcome, one run of each uuid
-    """
-    columns = ("pid", "correlation_id", "outcome", "crdate", "tstamp")
-    stamp: ColumnElement[int] = literal_column(str(int(now)))
-    rows = [
-        select(literal_column("0"), run.c.uuid, literal(value), stamp, stamp).where(among(run.c.uid, uids))
-        for value, uids in runs.items()
-    ]
-    return insert(outcome).from_select(columns, union_all(*rows) if len(rows) > 1 else rows[0])
-
-
-def outcome_rows(outcomes: Mapping[str, str], now: int) -> list[dict[str, Any]]:
-    """Return the rows to insert into the outcome table, one for each correlation id."""
-    return [
-        {"pid": 0, "correlation_id": correlation_id, "outcome": str(value), "crdate": now, "tstamp": now}
-        for correlation_id, value in outcomes.items()
-    ]
-
-
-def claim_outcomes() -> tuple[Insert, Delete]:
-    """
-    Write and delete a row of uid 0, so that of the transactions that do so at once a cluster lets one commit.
-
-    Its nodes do not share locks, but certify by primary keys what a transaction wrote. No other transaction sees
-    the row, and the next uid stays what it was.
-    """
-    row = {"uid": 0, "pid": 0, "correlation_id": "", "outcome": "", "crdate": 0, "tstamp": 0}
-    return insert(outcome).values(row), delete(outcome).where(outcome.c.uid == 0)
-
-
-def delete_ratings(dialect: str, correlation_id: str) -> Delete:
-    """The explicit outcomes of a correlation id; the observed one stays."""
-    return delete(outcome).where(
-        same_id(dialect, outcome.c.correlation_id, literal(correlation_id)),
-        value_among(dialect, outcome.c.outcome, EXPLICIT),
-    )
-
-
-def outcomes_of(dialect: str, correlation_id: str) -> Select[Any]:
-    """The values of all outcomes of a correlation id, the oldest first."""
-    return (
-        select(outcome.c.outcome)
-        .where(same_id(dialect, outcome.c.correlation_id, literal(correlation_id)))
-        .order_by(outcome.c.uid)
-    )

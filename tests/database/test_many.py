@@ -67,23 +67,23 @@ def test_a_page_may_name_tens_of_thousands_of_tables(site: Site) -> None:
     assert dict.fromkeys((f"run-{n}" for n in range(400)), ObservedOutcome.UNKNOWN) == found
 
 
-@pytest.mark.parametrize("records", [1, 3000])
-def test_the_writes_of_a_run_are_read_on_its_first_page_and_on_its_last(site: Site, records: int) -> None:
-    lay_writes(site, [(1, "tt_content", n % records + 1) for n in range(12_000)], ["run"])
+@pytest.mark.parametrize(
+    ("writes", "uuids"),
+    [
+        ([(1, "tt_content", 1)] * 12_000, ["run"]),
+        ([(1, "tt_content", n % 3000 + 1) for n in range(12_000)], ["run"]),
+        ([(n + 1, "tt_content", 1) for n in range(6000)], ["run"] * 6000),
+    ],
+    ids=["writes to a record", "writes to many records", "runs of a uuid"],
+)
+def test_what_spans_pages_is_read_on_its_first_and_on_its_last(
+    site: Site, writes: list[tuple[int, str, int]], uuids: list[str]
+) -> None:
+    lay_writes(site, writes, uuids)
     hook = NrLlmHook(site.conn_id)
     with recorded(hook.database.engine) as statements:
         pages = [page.outcomes(END) for page in hook.pages(None, END, window=7 * DAY, page_size=1000)]
     assert [{"run": ObservedOutcome.ACCEPTED_UNCHANGED}] == pages
-    assert 2 == sum("payload" in one.text and "event.run IN" in one.text for one in statements)
-
-
-def test_the_runs_of_a_uuid_are_read_on_its_first_page_and_on_its_last(site: Site) -> None:
-    count = 6000
-    lay_writes(site, [(n + 1, "tt_content", 1) for n in range(count)], ["same"] * count)
-    hook = NrLlmHook(site.conn_id)
-    with recorded(hook.database.engine) as statements:
-        pages = [page.outcomes(END) for page in hook.pages(None, END, window=7 * DAY, page_size=1000)]
-    assert [{"same": ObservedOutcome.ACCEPTED_UNCHANGED}] == pages
     assert 2 == sum("payload" in one.text and "event.run IN" in one.text for one in statements)
 
 
