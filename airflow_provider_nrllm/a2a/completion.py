@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 
 from airflow_provider_nrllm.a2a import rules as a2a
 from airflow_provider_nrllm.a2a.rows import end_run, lock_run_and_task, task, without_content
-from airflow_provider_nrllm.a2a.rules import AGREES, GOES_ON, RUNS, TERMINAL, Ceiling, Decision, Reason, Standing, State
+from airflow_provider_nrllm.a2a.rules import AGREES, GOES_ON, RUNS, TERMINAL, Ceiling, Decision, Reason, RunState, State
 from airflow_provider_nrllm.a2a.sealed import Sealed, UnsealedValueError, Unwritable, sealed_values, stored_list
 from airflow_provider_nrllm.database.errors import may_pass
 from airflow_provider_nrllm.database.site import SiteDatabase
@@ -43,7 +43,7 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class Attempt:
     """
     One attempt to end a run and its task, on one connection, in one transaction.
 
@@ -58,20 +58,20 @@ class Ending:
     ceiling: Callable[[], str] | None
     now: int
 
-    def locked(self, connection: Connection, alive: tuple[str, ...] = RUNS) -> tuple[Standing, Ceiling, Any]:
+    def locked(self, connection: Connection, alive: tuple[str, ...] = RUNS) -> tuple[RunState, Ceiling, Any]:
         """Lock the run and then the task; return how the run stands, the ceiling, and the task's row."""
         run_row, task_row = lock_run_and_task(connection, self.task_id)
         status, claim = (None, "") if run_row is None else (run_row.status, run_row.claimed_by)
         # ADR-282: the ceiling is read again under the lock, and the strictest of all that is known holds.
         known = (task_row.ceiling,) if self.ceiling is None else (task_row.ceiling, self.ceiling())
-        return a2a.standing(status, claim, self.claimed_by, alive), a2a.strictest(*known), task_row
+        return a2a.run_state(status, claim, self.claimed_by, alive), a2a.strictest(*known), task_row
 
     def unchanged(self, task_row: Any) -> Completion:
         """Return how the task stands, nothing having been written."""
         return Completion(self.task_id, State(task_row.state), task_row.reason, changed=False)
 
     def write(
-        self, connection: Connection, standing: Standing, ceiling: Ceiling, task_row: Any, decision: Decision
+        self, connection: Connection, run_state: RunState, ceiling: Ceiling, task_row: Any, decision: Decision
     ) -> Completion:
         """Write what was decided: the task, and its run with it."""
         if decision.state is None or task_row.state in TERMINAL:
@@ -97,12 +97,12 @@ class Ending:
                 tstamp=self.now,
             )
         )
-        if standing is Standing.ALIVE:
+        if run_state is RunState.ALIVE:
             end_run(connection, task_row.run, AGREES[decision.state][0], self.now)
         return Completion(self.task_id, decision.state, decision.reason.value, changed=True)
 
 
-def complete(database: SiteDatabase, ending: Ending, result: Offer, redacted: Offer | None) -> Completion:
+def complete(database: SiteDatabase, attempt: Attempt, result: Offer, redacted: Offer | None) -> Completion:
     """
     Complete a run and its task with the result; where that cannot be written, make both failed.
 
@@ -112,26 +112,26 @@ def complete(database: SiteDatabase, ending: Ending, result: Offer, redacted: Of
     writing = False
     try:
         with database.transaction() as connection:
-            standing, ceiling, row = ending.locked(connection)
-            decision = a2a.completion(standing, ceiling, result, redacted)
+            run_state, ceiling, row = attempt.locked(connection)
+            decision = a2a.completion(run_state, ceiling, result, redacted)
             writing = decision.stored is not None
-            done = ending.write(connection, standing, ceiling, row, decision)
+            done = attempt.write(connection, run_state, ceiling, row, decision)
         if done.changed and decision.reason is Reason.NOT_STORED:
             unsealed = next(offer.error for offer in (redacted, result) if isinstance(offer, Unwritable))
-            log.warning("The result of task %s could not be sealed: %s", ending.task_id, unsealed)
+            log.warning("The result of task %s could not be sealed: %s", attempt.task_id, unsealed)
         return done
     except Exception as error:
         if not writing or may_pass(error) or isinstance(error, AirflowFailException):
             raise
         # The text of the error may hold content.
-        log.warning("The result of task %s could not be stored: %s", ending.task_id, type(error).__name__)
+        log.warning("The result of task %s could not be stored: %s", attempt.task_id, type(error).__name__)
     # No wider than the first: between the two, the run may have become another's.
-    return fail(database, ending, Sealed(), None, Reason.NOT_STORED, alive=RUNS)
+    return fail(database, attempt, Sealed(), None, Reason.NOT_STORED, alive=RUNS)
 
 
 def fail(
     database: SiteDatabase,
-    ending: Ending,
+    attempt: Attempt,
     said: Offer,
     redacted: Offer | None,
     reason: Reason = Reason.UNSAID,
@@ -139,20 +139,20 @@ def fail(
 ) -> Completion:
     """Fail a run that has not ended, and its task with it; or a task after its run."""
     with database.transaction() as connection, without_content():
-        standing, ceiling, row = ending.locked(connection, alive)
-        decision = failure(standing, ceiling, said, redacted, reason)
-        return ending.write(connection, standing, ceiling, row, decision)
+        run_state, ceiling, row = attempt.locked(connection, alive)
+        decision = failure(run_state, ceiling, said, redacted, reason)
+        return attempt.write(connection, run_state, ceiling, row, decision)
 
 
-def failure(standing: Standing, ceiling: Ceiling, said: Offer, redacted: Offer | None, reason: Reason) -> Decision:
+def failure(run_state: RunState, ceiling: Ceiling, said: Offer, redacted: Offer | None, reason: Reason) -> Decision:
     """
     Return how a run ends that has failed: with its message, as far as the ceiling keeps it.
 
     A message that cannot be kept or sealed is left out, for to have failed is more important.
     """
-    if standing is Standing.LOST:
+    if run_state is RunState.LOST:
         return Decision(None)
-    if standing is Standing.CANCELLED:
+    if run_state is RunState.CANCELLED:
         return Decision(State.CANCELED)
     offer = a2a.kept(ceiling, said, redacted)
     kept = offer if isinstance(offer, Sealed) and not reason else None

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.sql import ColumnElement
 
 from airflow_provider_nrllm.a2a.rows import HAS_RUN, event, is_id, is_task, read_event, read_task, task
-from airflow_provider_nrllm.a2a.rules import Event, State, Task, TaskNotFoundError
+from airflow_provider_nrllm.a2a.rules import State, Task, TaskEvent, TaskNotFoundError
 from airflow_provider_nrllm.database.conditions import same_id
 
 
@@ -96,7 +96,7 @@ def list_page(
     return TaskPage(tuple(map(read_task, rows[:page_size])), token, int(total or 0))
 
 
-def events_after(connection: Connection, task_id: str, revision: int) -> tuple[Task, list[Event]]:
+def events_after(connection: Connection, task_id: str, revision: int) -> tuple[Task, list[TaskEvent]]:
     """
     Return a task and the events of its journal after a revision, in their order.
 

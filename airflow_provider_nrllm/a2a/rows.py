@@ -13,7 +13,7 @@ from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, InternalErr
 from sqlalchemy.sql import ColumnElement
 
 from airflow_provider_nrllm.a2a import tables as a2a_tables
-from airflow_provider_nrllm.a2a.rules import KEEPS, TERMINAL, Event, State, Task, TaskNotFoundError
+from airflow_provider_nrllm.a2a.rules import KEEPS, TERMINAL, State, Task, TaskEvent, TaskNotFoundError
 from airflow_provider_nrllm.a2a.sealed import UnsealedValueError, is_sealed, sealed_values
 from airflow_provider_nrllm.database.conditions import same_id, value_among
 from airflow_provider_nrllm.database.errors import named
@@ -147,7 +147,7 @@ def read_task(row: Any) -> Task:
     )
 
 
-def read_event(row: Any) -> Event:
+def read_event(row: Any) -> TaskEvent:
     """
     Return the event of a row.
 
@@ -155,7 +155,7 @@ def read_event(row: Any) -> Event:
     """
     if not (row.payload is None or is_sealed(row.payload)):
         raise UnsealedValueError(f"a2a event {row.uid} has a value that is not sealed")
-    return Event(
+    return TaskEvent(
         revision=row.revision,
         position=row.position,
         kind=row.kind,

@@ -67,7 +67,7 @@ class Reason(StrEnum):
     NOT_STORED = "RESULT_NOT_STORED"
 
 
-class Standing(StrEnum):
+class RunState(StrEnum):
     """The state of a run after its result was made."""
 
     ALIVE = "alive"
@@ -111,7 +111,7 @@ def answer_ceiling(installation: str, *tightened: str) -> Ceiling:
     return strictest(Ceiling.FULL if installation == Ceiling.METADATA else installation, *tightened)
 
 
-def standing(status: str | None, claim: str, claimed_by: str | None, alive: tuple[str, ...] = RUNS) -> Standing:
+def run_state(status: str | None, claim: str, claimed_by: str | None, alive: tuple[str, ...] = RUNS) -> RunState:
     """
     Return what has become of a run, by its locked row.
 
@@ -123,12 +123,12 @@ def standing(status: str | None, claim: str, claimed_by: str | None, alive: tupl
     :param alive: the statuses from which the run may end so
     """
     if status == "cancelled":
-        return Standing.CANCELLED
+        return RunState.CANCELLED
     if status == "failed":
-        return Standing.FAILED
+        return RunState.FAILED
     if status in alive and (claimed_by or "") == claim:
-        return Standing.ALIVE
-    return Standing.LOST
+        return RunState.ALIVE
+    return RunState.LOST
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class Decision:
 
 
 def completion(
-    run: Standing, ceiling: Ceiling, result: Sealed | Unwritable, redacted: Sealed | Unwritable | None = None
+    run: RunState, ceiling: Ceiling, result: Sealed | Unwritable, redacted: Sealed | Unwritable | None = None
 ) -> Decision:
     """
     Return how a run ends that has made its result (ADR-282, the decision table).
@@ -151,11 +151,11 @@ def completion(
     :param result: the whole result
     :param redacted: its redacted form, made elsewhere; None where none was handed in
     """
-    if run is Standing.LOST:
+    if run is RunState.LOST:
         return Decision(None)
-    if run is Standing.CANCELLED:
+    if run is RunState.CANCELLED:
         return Decision(State.CANCELED)
-    if run is Standing.FAILED:
+    if run is RunState.FAILED:
         return Decision(State.FAILED)
     offer = kept(ceiling, result, redacted)
     if offer is None:
@@ -240,7 +240,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class TaskEvent:
     """
     One event of a task's journal: an artifact, or the status.
 
@@ -258,7 +258,7 @@ class Event:
     status_at: int
 
 
-def events_of(task: Task) -> list[Event]:
+def events_of(task: Task) -> list[TaskEvent]:
     """
     Return the events of a task's revision: its artifacts in their order, and then, always, its status.
 
@@ -269,7 +269,7 @@ def events_of(task: Task) -> list[Event]:
         raise UnsealedValueError(f"a2a task {task.uid} has a value that is not sealed")
     last = len(payloads) - 1
     return [
-        Event(
+        TaskEvent(
             revision=task.revision,
             position=position,
             kind="status" if position == last else "artifact",

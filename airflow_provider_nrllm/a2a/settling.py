@@ -8,9 +8,9 @@ from sqlalchemy import select
 from sqlalchemy.engine import Connection
 
 from airflow_provider_nrllm.a2a import rules as a2a
-from airflow_provider_nrllm.a2a.completion import Ending
+from airflow_provider_nrllm.a2a.completion import Attempt
 from airflow_provider_nrllm.a2a.rows import ENDED, lock_run_and_task, run, task
-from airflow_provider_nrllm.a2a.rules import Standing, State, TaskNotFoundError
+from airflow_provider_nrllm.a2a.rules import RunState, State, TaskNotFoundError
 from airflow_provider_nrllm.outcomes import rules as outcomes
 
 
@@ -59,9 +59,9 @@ def settle_task(connection: Connection, task_id: str, now: int, done: Settling) 
     except TaskNotFoundError:
         return
     decision = a2a.settled(None if run_row is None else run_row.status)
-    ending = Ending(task_id, None, None, now)
+    attempt = Attempt(task_id, None, None, now)
     # Its run is ended already, and is not written.
-    ended = ending.write(connection, Standing.LOST, a2a.strictest(task_row.ceiling), task_row, decision)
+    ended = attempt.write(connection, RunState.LOST, a2a.strictest(task_row.ceiling), task_row, decision)
     if ended.changed and ended.state is State.CANCELED:
         done.canceled += 1
     elif ended.changed:

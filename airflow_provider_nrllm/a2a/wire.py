@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from airflow_provider_nrllm.a2a.rules import Event, Reason, Refusal, State, Task, TaskNotFoundError
+from airflow_provider_nrllm.a2a.rules import Reason, Refusal, State, Task, TaskEvent, TaskNotFoundError
 
 Unseal = Callable[[str], str]
 
@@ -62,7 +62,9 @@ def task_json(
     return shown
 
 
-def event_json(event: Event, task_id: str, context_id: str, *, unseal: Unseal | None = None) -> dict[str, Any] | None:
+def event_json(
+    event: TaskEvent, task_id: str, context_id: str, *, unseal: Unseal | None = None
+) -> dict[str, Any] | None:
     """
     Return an event as a stream or a push carries it (``StreamResponse``); None where it has nothing to show.
 

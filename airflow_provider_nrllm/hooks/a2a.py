@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from airflow_provider_nrllm.a2a.check import Finding, find_late, find_violations
-from airflow_provider_nrllm.a2a.completion import Completion, Ending, complete, fail
+from airflow_provider_nrllm.a2a.completion import Attempt, Completion, complete, fail
 from airflow_provider_nrllm.a2a.journal import Projection, due_tasks, project_task
 from airflow_provider_nrllm.a2a.reading import TaskFilter, TaskPage, events_after, find_task, list_page
 from airflow_provider_nrllm.a2a.removal import (
@@ -17,7 +17,7 @@ from airflow_provider_nrllm.a2a.removal import (
     scrub_page,
 )
 from airflow_provider_nrllm.a2a.rows import without_content
-from airflow_provider_nrllm.a2a.rules import Ceiling, Event, Task
+from airflow_provider_nrllm.a2a.rules import Ceiling, Task, TaskEvent
 from airflow_provider_nrllm.a2a.sealed import Json, Result, Sealed, seal_result
 from airflow_provider_nrllm.a2a.settling import Settling, left_tasks, settle_task
 from airflow_provider_nrllm.a2a.shapes import check_message, check_result
@@ -96,7 +96,7 @@ class NrLlmA2AHook(SiteHook):
         # Sealing may be slow, and locks are held for as short as can be.
         whole = seal_result(result, seal)
         less = None if redacted is None else seal_result(redacted, seal)
-        return complete(self.database, Ending(task_id, claimed_by, ceiling, _seconds(now)), whole, less)
+        return complete(self.database, Attempt(task_id, claimed_by, ceiling, _seconds(now)), whole, less)
 
     def fail(
         self,
@@ -127,7 +127,7 @@ class NrLlmA2AHook(SiteHook):
                 check_message(offered, "message")
         whole = Sealed() if seal is None else seal_result(Result(message=message), seal)
         less = None if seal is None or redacted is None else seal_result(Result(message=redacted), seal)
-        return fail(self.database, Ending(task_id, claimed_by, ceiling, _seconds(now)), whole, less)
+        return fail(self.database, Attempt(task_id, claimed_by, ceiling, _seconds(now)), whole, less)
 
     def settle(self, *, lag: int = 900, page_size: int = 100, now: int | None = None) -> Settling:
         """
@@ -245,7 +245,7 @@ class NrLlmA2AHook(SiteHook):
         with self.database.snapshot() as connection:
             return list_page(connection, wanted, page_size, page_token, include_artifacts)
 
-    def events(self, task_id: str, *, after_revision: int = 0) -> tuple[Task, list[Event]]:
+    def events(self, task_id: str, *, after_revision: int = 0) -> tuple[Task, list[TaskEvent]]:
         """
         Return a task and its journal's events after a revision, in the order a client is to get them.
 

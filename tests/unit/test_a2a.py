@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_nrllm.a2a import rules as a2a
-from airflow_provider_nrllm.a2a.rules import Ceiling, Reason, Standing, State
+from airflow_provider_nrllm.a2a.rules import Ceiling, Reason, RunState, State
 from airflow_provider_nrllm.a2a.sealed import (
     Result,
     Sealed,
@@ -30,7 +30,7 @@ def test_a_completion_ends_as_the_decision_table_says(case: dict[str, Any]) -> N
     unwritable = Unwritable("RuntimeError")
     redacted_fails = case["result"] == "unwritable" or case.get("redacted") == "unwritable"
     decision = a2a.completion(
-        Standing(case["run"]),
+        RunState(case["run"]),
         a2a.strictest(case["ceiling"]),
         unwritable if case["result"] == "unwritable" else seal_result(whole, seal),
         None if redaction is None else unwritable if redacted_fails else seal_result(redaction, seal),
@@ -106,7 +106,7 @@ def test_the_strictest_of_several_ceilings_holds(names: tuple[str, ...], stricte
 def test_a_run_is_alive_while_it_runs_under_the_claim_that_asks(
     status: str | None, claim: str, claimed_by: str | None, expected: str
 ) -> None:
-    assert expected == a2a.standing(status, claim, claimed_by)
+    assert expected == a2a.run_state(status, claim, claimed_by)
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def test_a_task_and_the_events_of_its_revision_tell_the_same() -> None:
 
 
 def test_a_scrubbed_artifact_has_nothing_to_show() -> None:
-    scrubbed = a2a.Event(1, 0, "artifact", State.COMPLETED, "RESULT_NOT_RETAINABLE", None, 0)
+    scrubbed = a2a.TaskEvent(1, 0, "artifact", State.COMPLETED, "RESULT_NOT_RETAINABLE", None, 0)
     assert event_json(scrubbed, "task-1", "context-1") is None
 
 
