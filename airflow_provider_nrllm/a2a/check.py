@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -52,7 +52,7 @@ class Finding:
 def find_violations(connection: Connection) -> list[Finding]:
     """Return all that is violated, in one snapshot; reads only."""
     found = [_counted(connection, rule, table.name, query) for rule, table, query in _rules(connection.dialect.name)]
-    found += _unsealed(connection)
+    found += _contents(connection)
     return [finding for finding in found if finding.count]
 
 
@@ -135,6 +135,10 @@ def _journal_rules() -> Iterator[tuple[str, Any, Select[Any]]]:
         .exists()
     )
     yield "an event after a terminal state", event, select(event.c.uid).where(ended_before)
+    told = select(task.c.uid).distinct().select_from(task.join(event, event.c.task == task.c.uid))
+    of_its_end = and_(status, event.c.state.in_(ENDED))
+    yield "task and journal ended differently", task, told.where(of_its_end, event.c.state != task.c.state)
+    yield "a journal ahead of its task", task, told.where(event.c.revision > task.c.revision)
 
 
 def _counted(connection: Connection, rule: str, table: str, query: Select[Any]) -> Finding:
@@ -146,33 +150,49 @@ def _counted(connection: Connection, rule: str, table: str, query: Select[Any]) 
     return Finding(rule, table, int(count), tuple(uids))
 
 
-def _unsealed(connection: Connection) -> Iterator[Finding]:
+def _contents(connection: Connection) -> Iterator[Finding]:
     """
-    Yield what is not sealed.
+    Yield what is not sealed, and the tasks whose end is in the journal without all of their artifacts.
 
     A value's beginning tells, so that of single values only that is read. Lists are read whole, few at a time.
     """
     start = func.substr(task.c.status_message, 1, 8).label("message")
     holds = or_(task.c.status_message.is_not(None), task.c.artifacts.is_not(None), task.c.history.is_not(None))
     tasks = select(task.c.uid, start, task.c.artifacts, task.c.history).where(holds)
-    bad = [row.uid for row in _pages(connection, tasks, task.c.uid, 20) if not _is_sealed_task(row)]
+    bad, untold = [], []
+    for page in _pages(connection, tasks, task.c.uid, 20):
+        artifacts = {row.uid: _artifacts_of(row) for row in page}
+        bad += [uid for uid, count in artifacts.items() if count is None]
+        told = _artifacts_told(connection, list(artifacts))
+        untold += [uid for uid, count in artifacts.items() if count and count > told.get(uid, count)]
     yield Finding("an unsealed value", task.name, len(bad), tuple(bad[:NAMED]))
+    yield Finding("an artifact missing from the journal", task.name, len(untold), tuple(untold[:NAMED]))
     payload = func.substr(event.c.payload, 1, 8).label("payload")
     events = select(event.c.uid, payload, literal(1)).where(event.c.payload.is_not(None))
-    bad = [row.uid for row in _pages(connection, events, event.c.uid, 1000) if not is_sealed(row.payload)]
+    pages = _pages(connection, events, event.c.uid, 1000)
+    bad = [row.uid for page in pages for row in page if not is_sealed(row.payload)]
     yield Finding("an unsealed value", event.name, len(bad), tuple(bad[:NAMED]))
 
 
-def _is_sealed_task(row: Any) -> bool:
+def _artifacts_of(row: Any) -> int | None:
+    """Return how many artifacts a task has; None where one of its values is not sealed."""
     try:
-        sealed_values(row.artifacts), sealed_values(row.history)
+        artifacts = sealed_values(row.artifacts)
+        sealed_values(row.history)
     except UnsealedValueError:
-        return False
-    return row.message is None or is_sealed(row.message)
+        return None
+    return len(artifacts or ()) if row.message is None or is_sealed(row.message) else None
+
+
+def _artifacts_told(connection: Connection, uids: Sequence[int]) -> dict[int, int]:
+    """Return how many artifacts the journal has of each task whose end it tells."""
+    artifacts = func.sum(case((event.c.kind == "artifact", 1), else_=0)).label("artifacts")
+    query = select(event.c.task, artifacts).where(event.c.task.in_(uids), event.c.state.in_(ENDED))
+    return {row.task: int(row.artifacts) for row in connection.execute(query.group_by(event.c.task))}
 
 
 def _pages(connection: Connection, query: Select[Any], uid: ColumnElement[int], size: int) -> Iterator[Any]:
     after = 0
     while rows := connection.execute(query.where(uid > after).order_by(uid).limit(size)).fetchall():
-        yield from rows
+        yield rows
         after = rows[-1].uid

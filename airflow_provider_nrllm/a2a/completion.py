@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from airflow.providers.common.compat.sdk import AirflowFailException
@@ -12,7 +12,7 @@ from sqlalchemy import update
 from sqlalchemy.engine import Connection
 
 from airflow_provider_nrllm.a2a import rules as a2a
-from airflow_provider_nrllm.a2a.rows import end_run, lock_run_and_task, task, without_content
+from airflow_provider_nrllm.a2a.rows import end_run, lock_run_and_task, present, task, without_content
 from airflow_provider_nrllm.a2a.rules import AGREES, GOES_ON, RUNS, TERMINAL, Ceiling, Decision, Reason, RunState, State
 from airflow_provider_nrllm.a2a.sealed import Sealed, UnsealedValueError, Unwritable, sealed_values, stored_list
 from airflow_provider_nrllm.database.errors import may_pass
@@ -50,13 +50,15 @@ class Attempt:
     :param task_id: the task
     :param claimed_by: the worker that asks; None where it runs under no lease
     :param ceiling: what returns the installation's ceiling, asked under the lock; None to go by the row alone
-    :param now: the time of the status, in Unix seconds
+    :param now: the time of the status, in Unix seconds; None for the present, once the locks are had
+    :param figures: what else to set of the run's row, by column
     """
 
     task_id: str
-    claimed_by: str | None
-    ceiling: Callable[[], str] | None
-    now: int
+    claimed_by: str | None = None
+    ceiling: Callable[[], str] | None = None
+    now: int | None = None
+    figures: Mapping[str, Any] = field(default_factory=dict)
 
     def locked(self, connection: Connection, alive: tuple[str, ...] = RUNS) -> tuple[RunState, Ceiling, Any]:
         """Lock the run and then the task; return how the run stands, the ceiling, and the task's row."""
@@ -83,6 +85,7 @@ class Attempt:
         for value in (artifacts, history, stored.message):
             if value is not None and len(value.encode()) > MEDIUMTEXT_BYTES:
                 raise ValueError("a value is larger than its column")
+        now = present(self.now)
         connection.execute(
             update(task)
             .where(task.c.uid == task_row.uid)
@@ -94,11 +97,11 @@ class Attempt:
                 status_message=stored.message,
                 artifacts=artifacts,
                 history=history,
-                tstamp=self.now,
+                tstamp=now,
             )
         )
         if run_state is RunState.ALIVE:
-            end_run(connection, task_row.run, AGREES[decision.state][0], self.now)
+            end_run(connection, task_row.run, AGREES[decision.state][0], now, self.figures)
         return Completion(self.task_id, decision.state, decision.reason.value, changed=True)
 
 

@@ -13,10 +13,12 @@ from airflow_provider_nrllm.a2a.rows import (
     HAS_RUN,
     HAS_TERMINAL_EVENT,
     event,
-    read_task,
+    present,
     task,
+    whole_task,
 )
-from airflow_provider_nrllm.a2a.rules import Task, events_of
+from airflow_provider_nrllm.a2a.sealed import UnreadableError
+from airflow_provider_nrllm.a2a.tasks import Task, events_of
 from airflow_provider_nrllm.database.conditions import slices
 from airflow_provider_nrllm.database.errors import is_locked, may_pass
 
@@ -57,12 +59,14 @@ def due_tasks(connection: Connection, after: int, page_size: int) -> list[int]:
     return [row.uid for row in connection.execute(query)]
 
 
-def project_task(connection: Connection, uid: int, now: int, projection: Projection) -> None:
+def project_task(connection: Connection, uid: int, now: int | None, projection: Projection) -> None:
     """
     Write the events of a task's newest revision in a transaction of its own.
 
     Repeated, or done by several at once, it writes them once: the task's row is locked, and looked at again. A task
     that cannot be written now is counted, and the others do not wait for it.
+
+    :param now: the time of writing, in Unix seconds; None for the present, once the lock is had
     """
     try:
         with connection.begin():
@@ -70,6 +74,7 @@ def project_task(connection: Connection, uid: int, now: int, projection: Project
             if stored is None:
                 projection.present += 1
                 return
+            written_at = present(now)
             rows = [
                 {
                     "pid": 0,
@@ -81,7 +86,7 @@ def project_task(connection: Connection, uid: int, now: int, projection: Project
                     "reason": entry.reason,
                     "payload": entry.payload,
                     "status_at": entry.status_at,
-                    "crdate": now,
+                    "crdate": written_at,
                 }
                 for entry in events_of(stored)
             ]
@@ -104,13 +109,13 @@ def project_task(connection: Connection, uid: int, now: int, projection: Project
         else:
             projection.refused.append(uid)
         return
-    except ValueError:
+    except UnreadableError:
         # Not sealed, or of an unknown state: the check reports it, and the others must not wait for it.
         projection.unreadable.append(uid)
         return
     projection.tasks += 1
     projection.events += len(rows)
-    projection.lag_seconds = max(projection.lag_seconds, now - stored.status_at)
+    projection.lag_seconds = max(projection.lag_seconds, written_at - stored.status_at)
 
 
 def _lock_due(connection: Connection, uid: int) -> Task | None:
@@ -120,4 +125,4 @@ def _lock_due(connection: Connection, uid: int) -> Task | None:
         return None
     # After the wait for the lock: what the one before committed is visible to a new statement.
     due = connection.execute(select(task.c.uid).where(task.c.uid == uid, *_DUE)).first()
-    return None if due is None else read_task(row)
+    return None if due is None else whole_task(row)

@@ -6,15 +6,29 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import and_, false, func, literal, null, or_, select
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import ColumnElement
 
-from airflow_provider_nrllm.a2a.rows import HAS_RUN, event, is_id, is_task, read_event, read_task, task
-from airflow_provider_nrllm.a2a.rules import State, Task, TaskEvent, TaskNotFoundError
+from airflow_provider_nrllm.a2a.rows import (
+    HAS_RUN,
+    event,
+    is_id,
+    is_task,
+    read_event,
+    read_task,
+    task,
+    whole_event,
+    whole_task,
+)
+from airflow_provider_nrllm.a2a.rules import State, TaskNotFoundError
+from airflow_provider_nrllm.a2a.tasks import JournalEntry, JournalPage, Task, TaskEvent, page_of_entries
 from airflow_provider_nrllm.database.conditions import same_id
+
+#: The largest number that a database takes.
+_LARGEST: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +39,7 @@ class TaskFilter:
     :param context_id: those of one context
     :param states: those in one of these states
     :param status_after: those whose status was reached then or later, in Unix seconds
+    :raises ValueError: for a state that is none, or a time that is no whole number
     """
 
     context_id: str | None = None
@@ -41,7 +56,7 @@ class TaskFilter:
         if self.states:
             found.append(task.c.state.in_([State(state).value for state in self.states]))
         if self.status_after is not None:
-            found.append(task.c.tstamp >= self.status_after)
+            found.append(task.c.tstamp >= _bounded(self.status_after, "status_after"))
         return found
 
 
@@ -64,12 +79,12 @@ def find_task(connection: Connection, task_id: str) -> Task:
     Return a task.
 
     :raises TaskNotFoundError: where there is none, or its run has gone
-    :raises UnsealedValueError: where one of its values is not sealed
+    :raises UnreadableError: where one of its values is not sealed, or its state not known
     """
     row = connection.execute(select(task).where(is_task(connection.dialect.name, task_id), HAS_RUN)).first()
     if row is None:
         raise TaskNotFoundError(task_id)
-    return read_task(row)
+    return whole_task(row)
 
 
 def list_page(
@@ -96,16 +111,44 @@ def list_page(
     return TaskPage(tuple(map(read_task, rows[:page_size])), token, int(total or 0))
 
 
-def events_after(connection: Connection, task_id: str, revision: int) -> tuple[Task, list[TaskEvent]]:
+def events_of_task(connection: Connection, task_id: str, after_revision: int) -> tuple[Task, list[TaskEvent]]:
     """
     Return a task and the events of its journal after a revision, in their order.
 
     :raises TaskNotFoundError: where there is no such task, or its run has gone
+    :raises UnreadableError: where a value of either is not sealed, or a state not known
     """
     found = find_task(connection, task_id)
-    query = select(event).where(event.c.task == found.uid, event.c.revision > revision)
+    after = _bounded(after_revision, "after_revision")
+    query = select(event).where(event.c.task == found.uid, event.c.revision > after)
     rows = connection.execute(query.order_by(event.c.revision, event.c.position))
-    return found, [read_event(row) for row in rows]
+    return found, [whole_event(row) for row in rows]
+
+
+def journal_page(connection: Connection, position: int, page_size: int, final_before: int) -> JournalPage:
+    """
+    Return the page of the journal of all tasks that begins after a position.
+
+    :param final_before: no transaction that began before this second is still on its way
+    """
+    after = _bounded(position, "position")
+    of_task = event.outerjoin(task, (task.c.uid == event.c.task) & HAS_RUN)
+    query = select(event, task.c.task_id, task.c.context_id).select_from(of_task).where(event.c.uid > after)
+    rows = connection.execute(query.order_by(event.c.uid).limit(page_size))
+    return page_of_entries(map(_entry_of, rows), max(after, 0), final_before)
+
+
+def _entry_of(row: Any) -> JournalEntry:
+    if row.task_id is None:
+        return JournalEntry(row.uid, row.crdate)
+    return JournalEntry(row.uid, row.crdate, row.task_id, row.context_id, read_event(row))
+
+
+def _bounded(value: object, name: str) -> int:
+    """Return a number as a database takes it: those from a client may be larger, and mean after everything."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{name} is a {type(value).__name__}; expected a whole number")
+    return max(-_LARGEST, min(value, _LARGEST))
 
 
 def _token(row: Any) -> str:
@@ -118,6 +161,10 @@ def _position(token: str) -> tuple[int, int]:
     except (ValueError, TypeError, RecursionError):
         found = None
     # It comes from a client: of just this form, and no number that a database does not take.
-    if isinstance(found, list) and len(found) == 2 and all(type(each) is int and 0 <= each < 2**63 for each in found):
+    if (
+        isinstance(found, list)
+        and len(found) == 2
+        and all(type(each) is int and 0 <= each <= _LARGEST for each in found)
+    ):
         return found[0], found[1]
     raise ValueError("the page token was not issued by this hook; expected the next_page_token of a page")

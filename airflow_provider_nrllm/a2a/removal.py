@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import delete, false, or_, select, update
 from sqlalchemy.engine import Connection
+from sqlalchemy.sql import ColumnElement
 
 from airflow_provider_nrllm.a2a.rows import (
     ENDED,
@@ -15,12 +16,19 @@ from airflow_provider_nrllm.a2a.rows import (
     HAS_RUN,
     event,
     holds_more_than_its_ceiling,
+    is_id,
     is_task,
     lock_runs,
     task,
 )
 from airflow_provider_nrllm.a2a.rules import GOES_ON, Ceiling, Reason, as_strict_as
 from airflow_provider_nrllm.database.conditions import value_among
+
+
+def tasks_of(dialect: str, task_ids: Sequence[str], runs: Sequence[int]) -> ColumnElement[bool]:
+    """Return whether a task is one of these, or of one of these runs; what can be no id is none."""
+    by_id = [is_task(dialect, task_id) for task_id in task_ids if is_id(task_id)]
+    return or_(false(), task.c.run.in_(runs), *by_id)
 
 
 @dataclass(slots=True)
@@ -42,7 +50,7 @@ def scrub_page(
     after: int,
     page_size: int,
     done: Removal,
-    task_ids: Sequence[str] | None = None,
+    only: ColumnElement[bool] | None = None,
 ) -> int | None:
     """
     Empty what the next tasks hold beyond a ceiling, in the task and in the journal; return the last uid.
@@ -50,12 +58,12 @@ def scrub_page(
     Artifacts, status message and history go; state, times and the order of events stay. A task is emptied whose own
     ceiling is not known to be as strict, and one that holds content though its ceiling keeps none.
 
-    :param task_ids: only these tasks; None for all
+    :param only: which tasks; None for all
     """
     dialect = connection.dialect.name
     too_loose = ~value_among(dialect, task.c.ceiling, as_strict_as(ceiling)) | holds_more_than_its_ceiling(dialect)
-    if task_ids is not None:
-        too_loose &= or_(false(), *(is_task(dialect, task_id) for task_id in task_ids))
+    if only is not None:
+        too_loose &= only
     page = connection.execute(
         select(task.c.uid, task.c.run).where(task.c.uid > after, too_loose).order_by(task.c.uid).limit(page_size)
     ).fetchall()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Final
 
 from airflow.providers.common.compat.sdk import AirflowException
@@ -13,8 +15,9 @@ from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, InternalErr
 from sqlalchemy.sql import ColumnElement
 
 from airflow_provider_nrllm.a2a import tables as a2a_tables
-from airflow_provider_nrllm.a2a.rules import KEEPS, TERMINAL, State, Task, TaskEvent, TaskNotFoundError
-from airflow_provider_nrllm.a2a.sealed import UnsealedValueError, is_sealed, sealed_values
+from airflow_provider_nrllm.a2a.rules import KEEPS, TERMINAL, State, TaskNotFoundError, UnknownStateError
+from airflow_provider_nrllm.a2a.sealed import UnreadableError, UnsealedValueError, is_sealed, sealed_values
+from airflow_provider_nrllm.a2a.tasks import Task, TaskEvent, withheld
 from airflow_provider_nrllm.database.conditions import same_id, value_among
 from airflow_provider_nrllm.database.errors import named
 
@@ -48,6 +51,9 @@ def holds_more_than_its_ceiling(dialect: str) -> ColumnElement[bool]:
     return ~value_among(dialect, task.c.ceiling, KEEPS) & (HAS_CONTENT | told)
 
 
+_STATES: Final = tuple(state.value for state in State if state is not State.UNSPECIFIED)
+
+
 class StorageError(AirflowException):
     """The database did not take a row. The message says no word of what was in it."""
 
@@ -64,6 +70,11 @@ def without_content() -> Iterator[None]:
     except (IntegrityError, DataError, InternalError) as error:
         refused: DatabaseError = error
         raise StorageError(f"The database did not take a row: {named(refused)}") from None
+
+
+def present(now: int | None = None) -> int:
+    """Return a time in Unix seconds, the present where none is given."""
+    return int(time.time()) if now is None else now
 
 
 def is_task(dialect: str, task_id: object) -> ColumnElement[bool]:
@@ -115,18 +126,45 @@ def lock_runs(connection: Connection, uids: Sequence[int]) -> dict[int, str]:
     return {row.uid: row.status for row in rows}
 
 
-def end_run(connection: Connection, uid: int, status: str, now: int) -> None:
-    """End a run, as the extension does: no worker holds it, it is not suspended, and its client's request is gone."""
+def end_run(connection: Connection, uid: int, status: str, now: int, figures: Mapping[str, Any]) -> None:
+    """
+    End a run, as the extension does: no worker holds it, it is not suspended, and its client's request is gone.
+
+    :param figures: what else of its row is to be set, by column
+    """
     ended = {"status": status, "finished_at": now, "tstamp": now, "claimed_by": "", "lease_expires": 0}
-    connection.execute(update(run).where(run.c.uid == uid).values(**ended, suspended_state=None, queued_request=None))
+    emptied = {"suspended_state": None, "queued_request": None}
+    connection.execute(update(run).where(run.c.uid == uid).values({**figures, **ended, **emptied}))
 
 
 def read_task(row: Any) -> Task:
+    """Return the task of a row; without its content where that is not sealed, or the state is not known."""
+    try:
+        return whole_task(row)
+    except UnreadableError:
+        bare = Task(
+            uid=row.uid,
+            task_id=row.task_id,
+            context_id=row.context_id,
+            state=_state_of(row),
+            revision=row.revision,
+            reason=row.reason,
+            status_message=None,
+            artifacts=None,
+            history=None,
+            status_at=row.tstamp,
+        )
+        return withheld(bare)
+
+
+def whole_task(row: Any) -> Task:
     """
     Return the task of a row.
 
     :raises UnsealedValueError: where one of its values is not sealed; it is then neither shown nor projected
+    :raises UnknownStateError: where this version does not know its state
     """
+    _check_state(row, "task")
     try:
         if not (row.status_message is None or is_sealed(row.status_message)):
             raise UnsealedValueError
@@ -148,19 +186,44 @@ def read_task(row: Any) -> Task:
 
 
 def read_event(row: Any) -> TaskEvent:
+    """Return the event of a row; without its payload where that is not sealed, or the state is not known."""
+    try:
+        return whole_event(row)
+    except UnreadableError:
+        return replace(_event_of(row), payload=None, is_withheld=True)
+
+
+def whole_event(row: Any) -> TaskEvent:
     """
     Return the event of a row.
 
     :raises UnsealedValueError: where its payload is not sealed
+    :raises UnknownStateError: where this version does not know its state
     """
+    _check_state(row, "event")
     if not (row.payload is None or is_sealed(row.payload)):
         raise UnsealedValueError(f"a2a event {row.uid} has a value that is not sealed")
+    return _event_of(row)
+
+
+def _event_of(row: Any) -> TaskEvent:
     return TaskEvent(
         revision=row.revision,
         position=row.position,
         kind=row.kind,
-        state=State(row.state),
+        state=_state_of(row),
         reason=row.reason,
         payload=row.payload,
         status_at=row.status_at,
     )
+
+
+def _state_of(row: Any) -> State:
+    return State(row.state) if row.state in _STATES else State.UNSPECIFIED
+
+
+def _check_state(row: Any, kind: str) -> None:
+    if row.state not in _STATES:
+        raise UnknownStateError(
+            f"a2a {kind} {row.uid} has a state that this version does not know; expected one of {', '.join(_STATES)}"
+        )

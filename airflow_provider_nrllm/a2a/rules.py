@@ -1,5 +1,5 @@
 """
-The rules of an A2A task's result and of its journal (ADR-282), as functions of values.
+The rules of an A2A task's result (ADR-282), as functions of values.
 
 A task is what a remote client sees of a run. Its result (artifacts and final status message) is stored with
 the run's completion, or the run is not completed. What may be stored is the answer ceiling's to say.
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from airflow_provider_nrllm.a2a.sealed import Sealed, UnsealedValueError, Unwritable, is_sealed
+from airflow_provider_nrllm.a2a.sealed import Sealed, UnreadableError, Unwritable
 
 
 class State(StrEnum):
-    """The states of a task, as they are stored."""
+    """The states of a task, as they are stored; unspecified is one that this version does not know."""
 
     SUBMITTED = "submitted"
     WORKING = "working"
@@ -28,6 +28,7 @@ class State(StrEnum):
     FAILED = "failed"
     CANCELED = "canceled"
     REJECTED = "rejected"
+    UNSPECIFIED = ""
 
 
 #: Nothing comes after one of these.
@@ -74,6 +75,10 @@ class RunState(StrEnum):
     LOST = "lost"
     FAILED = "failed"
     CANCELLED = "cancelled"
+
+
+class UnknownStateError(UnreadableError):
+    """A row has a state that this version does not know."""
 
 
 class TaskNotFoundError(LookupError):
@@ -216,67 +221,3 @@ def refusal(ceiling: str, *, redacts: bool = True) -> Refusal | None:
     ceiling = strictest(ceiling)
     keeps = ceiling is Ceiling.FULL or (ceiling is Ceiling.REDACTED and redacts)
     return None if keeps else Refusal()
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """
-    A task as it is committed.
-
-    :param artifacts: the sealed artifacts; None where none are stored, empty where none were made
-    :param status_at: when the status was reached, in Unix seconds
-    """
-
-    uid: int
-    task_id: str
-    context_id: str
-    state: State
-    revision: int
-    reason: str
-    status_message: str | None
-    artifacts: tuple[str, ...] | None
-    history: tuple[str, ...] | None
-    status_at: int
-
-
-@dataclass(frozen=True, slots=True)
-class TaskEvent:
-    """
-    One event of a task's journal: an artifact, or the status.
-
-    :param position: its place in its revision: the artifacts from 0, the status last
-    :param payload: the sealed artifact or status message; None where there is none, or it was scrubbed
-    :param status_at: when the status was reached, in Unix seconds
-    """
-
-    revision: int
-    position: int
-    kind: str
-    state: State
-    reason: str
-    payload: str | None
-    status_at: int
-
-
-def events_of(task: Task) -> list[TaskEvent]:
-    """
-    Return the events of a task's revision: its artifacts in their order, and then, always, its status.
-
-    :raises UnsealedValueError: where a value is not sealed; such a value never comes into the journal
-    """
-    payloads = [*(task.artifacts or ()), task.status_message]
-    if not all(payload is None or is_sealed(payload) for payload in payloads):
-        raise UnsealedValueError(f"a2a task {task.uid} has a value that is not sealed")
-    last = len(payloads) - 1
-    return [
-        TaskEvent(
-            revision=task.revision,
-            position=position,
-            kind="status" if position == last else "artifact",
-            state=task.state,
-            reason=task.reason,
-            payload=payload,
-            status_at=task.status_at,
-        )
-        for position, payload in enumerate(payloads)
-    ]

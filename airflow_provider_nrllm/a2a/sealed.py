@@ -2,7 +2,8 @@
 The stored result of a task: sealed values, which are opaque text.
 
 nr-vault seals and opens them, with a key the provider has not and needs not. Who completes a task hands in
-the function that seals; who reads one, the function that opens. No message and no log ever holds a value. Pure.
+the function that seals; who reads one, the function that opens. Both learn which place of which task a value is
+for, so that it can be bound to it. No message and no log ever holds a value. Pure.
 """
 
 from __future__ import annotations
@@ -10,12 +11,30 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final
 
 Json = Mapping[str, Any]
 
 
-class UnsealedValueError(ValueError):
+class Purpose(StrEnum):
+    """The place of a sealed value in its task; its event in the journal holds the same value."""
+
+    ARTIFACT = "artifact"
+    STATUS_MESSAGE = "status_message"
+    HISTORY = "history"
+
+
+#: Makes a sealed value of a text, or the text of a sealed value: of the value, what it is for, and the task's id.
+Seal = Callable[[str, Purpose, str], str]
+Unseal = Callable[[str, Purpose, str], str]
+
+
+class UnreadableError(ValueError):
+    """A row is not as this version can read it. The message never holds a value of it."""
+
+
+class UnsealedValueError(UnreadableError):
     """A stored or offered value is not sealed. The message never holds the value."""
 
 
@@ -81,24 +100,25 @@ class Unwritable:
     error: str
 
 
-def seal_result(result: Result, seal: Callable[[str], str]) -> Sealed | Unwritable:
+def seal_result(result: Result, seal: Seal, task_id: str) -> Sealed | Unwritable:
     """
     Seal each value of a result, as JSON text.
 
     :param seal: what makes an envelope of a text
+    :param task_id: the task that the result is of
     """
 
-    def envelope(value: Json) -> str:
-        sealed = seal(json.dumps(value, allow_nan=False))
+    def envelope(value: Json, purpose: Purpose) -> str:
+        sealed = seal(json.dumps(value, allow_nan=False), purpose, task_id)
         if not is_sealed(sealed):
             raise UnsealedValueError("what was to seal a value did not")
         return sealed
 
     try:
         return Sealed(
-            artifacts=tuple(map(envelope, result.artifacts)),
-            message=None if result.message is None else envelope(result.message),
-            history=tuple(map(envelope, result.history)),
+            artifacts=tuple(envelope(artifact, Purpose.ARTIFACT) for artifact in result.artifacts),
+            message=None if result.message is None else envelope(result.message, Purpose.STATUS_MESSAGE),
+            history=tuple(envelope(message, Purpose.HISTORY) for message in result.history),
         )
     except Exception as error:
         # Whatever went wrong, the run must not complete without its result; the text may hold content.

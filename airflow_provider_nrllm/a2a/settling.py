@@ -48,18 +48,18 @@ def left_tasks(connection: Connection, after: int, page_size: int, *, ended_befo
     return [(row.uid, row.task_id) for row in connection.execute(query)]
 
 
-def settle_task(connection: Connection, task_id: str, now: int, done: Settling) -> None:
+def settle_task(connection: Connection, task_id: str, now: int | None, done: Settling) -> None:
     """
     End a task as its run ended, under the locks of both. A task that ended meanwhile is left as it is.
 
-    :param now: the time of the status, in Unix seconds
+    :param now: the time of the status, in Unix seconds; None for the present, once the locks are had
     """
     try:
         run_row, task_row = lock_run_and_task(connection, task_id)
     except TaskNotFoundError:
         return
     decision = a2a.settled(None if run_row is None else run_row.status)
-    attempt = Attempt(task_id, None, None, now)
+    attempt = Attempt(task_id, now=now)
     # Its run is ended already, and is not written.
     ended = attempt.write(connection, RunState.LOST, a2a.strictest(task_row.ceiling), task_row, decision)
     if ended.changed and ended.state is State.CANCELED:

@@ -6,7 +6,7 @@ The extension creates them; the provider creates none, and only its A2A hook and
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, MetaData, SmallInteger, String, Table, Text
+from sqlalchemy import BigInteger, Column, MetaData, Numeric, SmallInteger, String, Table, Text
 
 metadata = MetaData()
 
@@ -21,6 +21,14 @@ run = Table(
     Column("lease_expires", BigInteger),
     Column("suspended_state", Text),
     Column("queued_request", Text),
+    Column("iterations", BigInteger),
+    Column("truncated", SmallInteger),
+    Column("total_prompt_tokens", BigInteger),
+    Column("total_completion_tokens", BigInteger),
+    Column("total_tokens", BigInteger),
+    Column("estimated_cost", Numeric(10, 6)),
+    Column("termination_reason", String(32)),
+    Column("error_class", String(255)),
     Column("finished_at", BigInteger),
     Column("tstamp", BigInteger),
 )

@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
+
+from sqlalchemy.sql import ColumnElement
 
 from airflow_provider_nrllm.a2a.check import Finding, find_late, find_violations
 from airflow_provider_nrllm.a2a.completion import Attempt, Completion, complete, fail
+from airflow_provider_nrllm.a2a.figures import RunFigures
 from airflow_provider_nrllm.a2a.journal import Projection, due_tasks, project_task
-from airflow_provider_nrllm.a2a.reading import TaskFilter, TaskPage, events_after, find_task, list_page
+from airflow_provider_nrllm.a2a.reading import (
+    TaskFilter,
+    TaskPage,
+    events_of_task,
+    find_task,
+    journal_page,
+    list_page,
+)
 from airflow_provider_nrllm.a2a.removal import (
     Removal,
     delete_lost_events_page,
     delete_lost_page,
     delete_of_runs,
     scrub_page,
+    tasks_of,
 )
-from airflow_provider_nrllm.a2a.rows import without_content
-from airflow_provider_nrllm.a2a.rules import Ceiling, Task, TaskEvent
-from airflow_provider_nrllm.a2a.sealed import Json, Result, Sealed, seal_result
+from airflow_provider_nrllm.a2a.rows import present, without_content
+from airflow_provider_nrllm.a2a.rules import Ceiling
+from airflow_provider_nrllm.a2a.sealed import Json, Result, Seal, Sealed, seal_result
 from airflow_provider_nrllm.a2a.settling import Settling, left_tasks, settle_task
 from airflow_provider_nrllm.a2a.shapes import check_message, check_result
 from airflow_provider_nrllm.a2a.tables import A2A_TABLES, event, run, task
+from airflow_provider_nrllm.a2a.tasks import JournalPage, Task, TaskEvent
 from airflow_provider_nrllm.database.conditions import slices
 from airflow_provider_nrllm.database.hook import SiteHook
 from airflow_provider_nrllm.database.requirements import Requirements
 from airflow_provider_nrllm.exceptions import NrLlmSchemaError
 
-Seal = Callable[[str], str]
 ALL = TaskFilter()
 
 
@@ -70,6 +80,7 @@ class NrLlmA2AHook(SiteHook):
         redacted: Result | None = None,
         ceiling: Callable[[], str] | None = None,
         claimed_by: str | None = None,
+        figures: RunFigures | None = None,
         now: int | None = None,
     ) -> Completion:
         """
@@ -81,22 +92,25 @@ class NrLlmA2AHook(SiteHook):
 
         :param task_id: the task
         :param result: what the run made
-        :param seal: makes a sealed value of a text; called before any lock is taken
+        :param seal: makes a sealed value of a text, what it is for and the task's id; called before any lock is taken
         :param redacted: the redacted result, made elsewhere; kept under the ceiling ``redacted``
         :param ceiling: returns the installation's answer ceiling, asked under the lock; the stricter of it and
             the task's own holds. Without it the task's own holds.
         :param claimed_by: the worker that holds the run; None where no worker does, and the run is under no lease
-        :param now: the time of the status, in Unix seconds; by default the present
-        :raises ValueError: for a result that has not the shape of A2A 1.0, before anything is sealed or locked
+        :param figures: what the run took; written with its end, since the runtime may not write it after that
+        :param now: the time of the status, in Unix seconds; by default the present, once the locks are had
+        :raises ValueError: for figures that are none, or a result that has not the shape of A2A 1.0; before anything
+            is sealed or locked
         :raises TaskNotFoundError: where there is no such task
         """
         for offered in (result, redacted):
             if offered is not None:
                 check_result(offered)
+        attempt = Attempt(task_id, claimed_by, ceiling, now, figures.columns() if figures else {})
         # Sealing may be slow, and locks are held for as short as can be.
-        whole = seal_result(result, seal)
-        less = None if redacted is None else seal_result(redacted, seal)
-        return complete(self.database, Attempt(task_id, claimed_by, ceiling, _seconds(now)), whole, less)
+        whole = seal_result(result, seal, task_id)
+        less = None if redacted is None else seal_result(redacted, seal, task_id)
+        return complete(self.database, attempt, whole, less)
 
     def fail(
         self,
@@ -107,6 +121,7 @@ class NrLlmA2AHook(SiteHook):
         redacted: Json | None = None,
         ceiling: Callable[[], str] | None = None,
         claimed_by: str | None = None,
+        figures: RunFigures | None = None,
         now: int | None = None,
     ) -> Completion:
         """
@@ -125,9 +140,10 @@ class NrLlmA2AHook(SiteHook):
         for offered in (message, redacted):
             if offered is not None:
                 check_message(offered, "message")
-        whole = Sealed() if seal is None else seal_result(Result(message=message), seal)
-        less = None if seal is None or redacted is None else seal_result(Result(message=redacted), seal)
-        return fail(self.database, Attempt(task_id, claimed_by, ceiling, _seconds(now)), whole, less)
+        attempt = Attempt(task_id, claimed_by, ceiling, now, figures.columns() if figures else {})
+        whole = Sealed() if seal is None else seal_result(Result(message=message), seal, task_id)
+        less = None if seal is None or redacted is None else seal_result(Result(message=redacted), seal, task_id)
+        return fail(self.database, attempt, whole, less)
 
     def settle(self, *, lag: int = 900, page_size: int = 100, now: int | None = None) -> Settling:
         """
@@ -141,18 +157,25 @@ class NrLlmA2AHook(SiteHook):
         :param now: the time of the status, in Unix seconds; by default the present
         """
         _check_page_size(page_size)
-        done, at = Settling(), _seconds(now)
+        done, ended_before = Settling(), present(now) - lag
         with self.database.connection() as connection:
             page = [(0, "")]
             while page:
                 with connection.begin():
-                    page = left_tasks(connection, page[-1][0], page_size, ended_before=at - lag)
+                    page = left_tasks(connection, page[-1][0], page_size, ended_before=ended_before)
                 for _, task_id in page:
                     with connection.begin(), without_content():
-                        settle_task(connection, task_id, at, done)
+                        settle_task(connection, task_id, now, done)
         return done
 
-    def scrub(self, ceiling: str, task_ids: Sequence[str], *, page_size: int = 100) -> Removal:
+    def scrub(
+        self,
+        ceiling: str,
+        task_ids: Sequence[str] | None = None,
+        *,
+        runs: Sequence[int] | None = None,
+        page_size: int = 100,
+    ) -> Removal:
         """
         Empty what some tasks hold beyond a ceiling, in the tasks and in the journal, and tighten theirs (ADR-270).
 
@@ -161,15 +184,22 @@ class NrLlmA2AHook(SiteHook):
 
         :param ceiling: the answer ceiling that holds for them now
         :param task_ids: the tasks; one that is not there is passed over
+        :param runs: the uids of runs, whose tasks are meant
         :param page_size: the most tasks of a transaction
-        :raises ValueError: for a ceiling this version does not know, or a text instead of a list of tasks
+        :raises ValueError: for a ceiling this version does not know, neither tasks nor runs, or a text instead of
+            a list of tasks
         """
         if isinstance(task_ids, str):
             raise ValueError("task_ids is a text; expected a list of the ids of tasks")
+        if task_ids is None and runs is None:
+            raise ValueError("neither task_ids nor runs; expected one of them, or scrub_installation for all tasks")
         _check_page_size(page_size)
         done = Removal()
-        for some in slices(task_ids, page_size):
-            self._scrub(ceiling, some, page_size, done)
+        dialect = self.database.engine.dialect.name
+        for some in slices(task_ids or (), page_size):
+            self._scrub(ceiling, tasks_of(dialect, some, ()), page_size, done)
+        for few in slices(runs or (), page_size):
+            self._scrub(ceiling, tasks_of(dialect, (), few), page_size, done)
         return done
 
     def scrub_installation(self, ceiling: str, *, page_size: int = 100) -> Removal:
@@ -188,13 +218,13 @@ class NrLlmA2AHook(SiteHook):
         self._scrub(ceiling, None, page_size, done)
         return done
 
-    def _scrub(self, ceiling: str, task_ids: Sequence[str] | None, page_size: int, done: Removal) -> None:
+    def _scrub(self, ceiling: str, only: ColumnElement[bool] | None, page_size: int, done: Removal) -> None:
         wanted = Ceiling(ceiling)
         with self.database.connection() as connection:
             after: int | None = 0
             while after is not None:
                 with connection.begin(), without_content():
-                    after = scrub_page(connection, wanted, after, page_size, done, task_ids)
+                    after = scrub_page(connection, wanted, after, page_size, done, only)
 
     def project(self, *, page_size: int = 500, now: int | None = None) -> Projection:
         """
@@ -208,7 +238,7 @@ class NrLlmA2AHook(SiteHook):
         :param now: the time of writing, in Unix seconds; by default the present
         """
         _check_page_size(page_size)
-        projection, at = Projection(), _seconds(now)
+        projection = Projection()
         with self.database.connection() as connection:
             page = [0]
             while page:
@@ -216,7 +246,7 @@ class NrLlmA2AHook(SiteHook):
                     page = due_tasks(connection, page[-1], page_size)
                 for uid in page:
                     with without_content():
-                        project_task(connection, uid, at, projection)
+                        project_task(connection, uid, now, projection)
         return projection
 
     def task(self, task_id: str) -> Task:
@@ -224,7 +254,7 @@ class NrLlmA2AHook(SiteHook):
         Return a task as it is committed; ``task_json`` shows it.
 
         :raises TaskNotFoundError: where there is none, or it went with its run
-        :raises UnsealedValueError: where one of its values is not sealed; it is then not shown at all
+        :raises UnreadableError: where a value of it is not sealed, or its state not known; it is then not shown at all
         """
         with self.database.snapshot() as connection:
             return find_task(connection, task_id)
@@ -235,13 +265,15 @@ class NrLlmA2AHook(SiteHook):
         """
         Return a page of tasks by status time, the newest first.
 
+        A task of which a value is not sealed, or the state not known, is there without its content.
+
         :param page_size: how many tasks a page may have, 1 to 100 as A2A has it
         :param page_token: the ``next_page_token`` of the page before; empty for the first page
         :param include_artifacts: whether to read the artifacts too
-        :raises ValueError: for a page size out of range, or a token that no page gave
+        :raises ValueError: for a page size out of range, a token that no page gave, or a filter that is none
         """
-        if not 1 <= page_size <= 100:
-            raise ValueError(f"page_size is {page_size}; expected 1 to 100")
+        if type(page_size) is not int or not 1 <= page_size <= 100:
+            raise ValueError(f"page_size is {page_size!r}; expected 1 to 100")
         with self.database.snapshot() as connection:
             return list_page(connection, wanted, page_size, page_token, include_artifacts)
 
@@ -251,9 +283,30 @@ class NrLlmA2AHook(SiteHook):
 
         :param after_revision: the last revision the client has
         :raises TaskNotFoundError: where there is no such task, or it went with its run
+        :raises UnreadableError: where a value of them is not sealed, or a state not known
         """
         with self.database.snapshot() as connection:
-            return events_after(connection, task_id, after_revision)
+            return events_of_task(connection, task_id, after_revision)
+
+    def events_after(
+        self, position: int = 0, *, page_size: int = 500, patience: int = 300, now: int | None = None
+    ) -> JournalPage:
+        """
+        Return the next events of all tasks, in the order of the journal: for who hands them on, such as by push.
+
+        Keep the position of a page once its entries are handed on, and begin the next one there: each event comes
+        once, also those of a writer that commits late. An event of a task whose run has gone does not come.
+
+        :param position: the position of the page before; 0 for the beginning
+        :param page_size: the most events of a page
+        :param patience: how long a projector's transaction may take, in seconds: so long an event waits behind one
+            that is missing before it
+        :param now: the present, in Unix seconds
+        :raises ValueError: for a position that is no number, or a page size below 1
+        """
+        _check_page_size(page_size)
+        with self.database.snapshot() as connection:
+            return journal_page(connection, position, page_size, present(now) - patience)
 
     def delete(self, runs: Sequence[int]) -> Removal:
         """
@@ -293,14 +346,10 @@ class NrLlmA2AHook(SiteHook):
         :param now: the present, in Unix seconds
         """
         with self.database.snapshot() as connection:
-            return find_violations(connection), find_late(connection, _seconds(now) - lag)
+            return find_violations(connection), find_late(connection, present(now) - lag)
 
 
 def _check_page_size(page_size: int) -> None:
     # Of no page at all, a scrub would end with nothing scrubbed and no word of it.
     if page_size < 1:
         raise ValueError(f"page_size is {page_size}; expected at least 1")
-
-
-def _seconds(now: int | None) -> int:
-    return int(time.time()) if now is None else now

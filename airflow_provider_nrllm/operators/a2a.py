@@ -65,6 +65,7 @@ class NrLlmProjectA2AEventsOperator(BaseOperator):
             "events": done.events,
             "present": done.present,
             "locked": len(done.locked),
+            "refused": len(done.refused),
             "unreadable": len(done.unreadable),
             "lag_seconds": done.lag_seconds,
         }
@@ -75,9 +76,8 @@ class NrLlmProjectA2AEventsOperator(BaseOperator):
                 f"{', '.join(map(str, done.refused[:10]))}; all others were projected. Look for what the tables do "
                 "not take, such as a column that is too narrow, and run this task again."
             )
-        counts = result
-        attach_counts(self, context, counts)
-        return counts
+        attach_counts(self, context, result)
+        return result
 
 
 class NrLlmCheckA2AOperator(BaseOperator):

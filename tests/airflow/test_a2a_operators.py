@@ -41,7 +41,7 @@ def test_the_projector_reports_what_it_did_and_how_far_the_journal_lagged(a2a_si
     add_task(a2a_site.engine, 2, status_message="open text", tstamp=int(time.time()))
     done = execute(NrLlmProjectA2AEventsOperator, a2a_site)
     assert 100 <= done.pop("lag_seconds") < 160
-    assert {"tasks": 1, "events": 3, "present": 0, "locked": 0, "unreadable": 1} == done
+    assert {"tasks": 1, "events": 3, "present": 0, "locked": 0, "refused": 0, "unreadable": 1} == done
     assert 3 == len(rows_of(a2a_site.engine, event))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, update
 
-from tests.typo3.a2a_results import result, seal
+from tests.typo3.a2a_results import no_seal, result, seal
 from tests.typo3.a2a_sites import hook_of
 from tests.typo3.a2a_tables import NOW, add_events, add_task, event, row_of, rows_of, run, task
 from tests.typo3.sites import Site
@@ -75,6 +75,17 @@ def add(*rows: dict[str, Any]) -> Callable[[Site], None]:
     return lambda site: add_events(site.engine, *rows)
 
 
+def move_status(position: int) -> Callable[[Site], None]:
+    """Return what puts the first task's status in the place of one of its artifacts."""
+
+    def plant(site: Site) -> None:
+        lose_event(position)(site)
+        change_events("status", position=position)(site)
+
+    return plant
+
+
+OTHERWISE = "task and journal ended differently"
 OVER = {"content under a ceiling that keeps none", "content in the journal under a ceiling that keeps none"}
 
 
@@ -92,13 +103,17 @@ OVER = {"content under a ceiling that keeps none", "content in the journal under
         ),
         (change_run(status="running"), {"task and run disagree"}),
         (change_run(status="failed"), {"task and run disagree"}),
-        (change_task(state="failed"), {"task and run disagree"}),
-        (change_task(state="working"), {"task and run disagree"}),
-        (change_task(state="unheard of"), {"task and run disagree"}),
+        (change_task(state="failed"), {"task and run disagree", OTHERWISE}),
+        (change_task(state="working"), {"task and run disagree", OTHERWISE}),
+        (change_task(state="unheard of"), {"task and run disagree", OTHERWISE}),
+        (change_events("status", state="failed"), {OTHERWISE}),
+        (change_task(revision=1), {"a journal ahead of its task"}),
+        (move_status(1), {"an artifact missing from the journal"}),
+        (change_task(artifacts='["nrv1:a", "nrv1:b", "nrv1:c"]'), {"an artifact missing from the journal"}),
         (lose_run, {"task without run"}),
         (lose_task, {"event without task"}),
-        (lose_event(0), {"a revision with a gap"}),
-        (lose_event(1), {"a revision with a gap"}),
+        (lose_event(0), {"a revision with a gap", "an artifact missing from the journal"}),
+        (lose_event(1), {"a revision with a gap", "an artifact missing from the journal"}),
         (lose_event(2), {"a revision without a status event"}),
         (
             add({**STATUS, "revision": 2, "position": 3}),
@@ -108,7 +123,7 @@ OVER = {"content under a ceiling that keeps none", "content in the journal under
             add({**ARTIFACT, "revision": 2, "position": 3}),
             {"a revision whose status is not last"},
         ),
-        (add({**STATUS, "revision": 3}), {"an event after a terminal state"}),
+        (add({**STATUS, "revision": 3}), {"an event after a terminal state", "a journal ahead of its task"}),
         (change_task(reason="RESULT_NOT_RETAINABLE", ceiling="none"), {"a reason with a stored result", *OVER}),
         (change_task(ceiling="none"), OVER),
         (change_task(ceiling="metadata"), OVER),
@@ -151,7 +166,7 @@ def test_a_database_in_good_order_has_no_violation(a2a_site: Site) -> None:
         if how == "fail":
             hook.fail(task_id)
         else:
-            sealer = (lambda text: text) if how == "not stored" else seal
+            sealer = no_seal if how == "not stored" else seal
             hook.complete(task_id, result(), seal=sealer, ceiling=lambda how=how: "none" if how == "scrub" else "full")
     for uid, state in enumerate(
         ["submitted", "working", "input_required", "auth_required", "completed", "failed", "canceled", "rejected"],

@@ -7,8 +7,9 @@ import logging
 from typing import Any
 
 import pytest
-from sqlalchemy import insert, update
+from sqlalchemy import insert, text, update
 
+from airflow_provider_nrllm.a2a.figures import RunFigures
 from airflow_provider_nrllm.a2a.rules import State, TaskNotFoundError
 from airflow_provider_nrllm.a2a.sealed import Result
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
@@ -19,6 +20,7 @@ from tests.typo3.a2a_results import (
     decision_name,
     logged,
     message,
+    no_seal,
     offered,
     result,
     seal,
@@ -46,7 +48,7 @@ def ended(site: Site, hook: NrLlmA2AHook, uid: int, case: dict[str, Any]) -> lis
     task_id = add_task(site.engine, uid, ceiling=case["ceiling"], run_row=RUNS[case["run"]])
     whole, redaction = offered(case)
 
-    def sealer(text: str) -> str:
+    def sealer(text: str, *_place: str) -> str:
         fails = case["result"] == "unwritable" or (case.get("redacted") == "unwritable" and "redacted" in text)
         return broken_seal(text) if fails else seal(text)
 
@@ -158,8 +160,7 @@ def test_the_ceiling_that_holds_is_the_stricter_of_the_tasks_and_the_installatio
     )
 
 
-def test_the_ceiling_is_asked_for_under_the_lock(a2a_site: Site) -> None:
-    # What another has committed since the task was made holds, not what was known before.
+def test_a_ceiling_that_was_tightened_since_the_task_was_made_holds(a2a_site: Site) -> None:
     task_id = add_task(a2a_site.engine, ceiling="full")
     with a2a_site.engine.begin() as connection:
         connection.execute(update(task).values(ceiling="none"))
@@ -167,14 +168,14 @@ def test_the_ceiling_is_asked_for_under_the_lock(a2a_site: Site) -> None:
 
 
 def test_a_result_is_kept_after_an_approval_too(a2a_site: Site) -> None:
-    # An approved run goes on in the process of who approved it, under no lease.
+    # An approved run goes on under the lease of the worker that resumed it.
     task_id = add_task(a2a_site.engine, state="input_required", run_row={"status": "waiting_for_approval"})
     hook = hook_of(a2a_site)
     assert not hook.complete(task_id, result(), seal=seal).changed
     with a2a_site.engine.begin() as connection:
-        connection.execute(update(run).values(status="running", claimed_by="", lease_expires=0))
+        connection.execute(update(run).values(status="running", claimed_by="worker-2", lease_expires=NOW))
         connection.execute(update(task).values(state="working", revision=2))
-    assert "completed" == hook.complete(task_id, result(), seal=seal).state
+    assert "completed" == hook.complete(task_id, result(), seal=seal, claimed_by="worker-2").state
     assert ["secret one", "secret two"] == texts(row_of(a2a_site.engine, task, 1)["artifacts"])
 
 
@@ -252,10 +253,74 @@ def test_what_the_database_does_not_take_is_unwritable(
     task_id = add_task(a2a_site.engine)
     large = Result(artifacts=(artifact("large"),))
     with caplog.at_level(logging.DEBUG):
-        done = hook_of(a2a_site).complete(task_id, large, seal=lambda text: "nrv1:" + "secret" * 3_000_000)
+        done = hook_of(a2a_site).complete(task_id, large, seal=lambda *_: "nrv1:" + "secret" * 3_000_000)
     assert ("failed", "RESULT_NOT_STORED") == (done.state, done.reason)
     assert "failed" == row_of(a2a_site.engine, run, 1001)["status"]
     assert "secret" not in logged(caplog, capsys)
+
+
+@pytest.mark.parametrize("site", ["mariadb"], indirect=True)
+def test_a_result_that_a_narrow_column_would_cut_off_is_not_stored(a2a_site: Site) -> None:
+    # The server takes what it can of a value, and says nothing, unless a session asks it to be strict.
+    with a2a_site.engine.begin() as connection:
+        (mode,) = connection.execute(text("SELECT @@GLOBAL.sql_mode")).one()
+        connection.execute(text("SET GLOBAL sql_mode = ''"))
+        for table, column in (("task", "artifacts"), ("event", "payload")):
+            connection.execute(text(f"ALTER TABLE tx_nrllm_a2a_{table} MODIFY {column} TEXT"))
+    try:
+        hook = hook_of(a2a_site)
+        large = Result(artifacts=(artifact("x" * 70_000),))
+        done = hook.complete(add_task(a2a_site.engine), large, seal=seal)
+        assert ("failed", "RESULT_NOT_STORED") == (done.state, done.reason)
+        said = "nrv1:" + "m" * 70_000
+        add_task(a2a_site.engine, 2, state="failed", status_message=said)
+        assert [2] == hook.project().refused
+    finally:
+        with a2a_site.engine.begin() as connection:
+            connection.execute(text("SET GLOBAL sql_mode = :mode"), {"mode": mode})
+            for table, column in (("task", "artifacts"), ("event", "payload")):
+                connection.execute(text(f"ALTER TABLE tx_nrllm_a2a_{table} MODIFY {column} MEDIUMTEXT"))
+
+
+FIGURES = RunFigures(
+    iterations=4,
+    truncated=True,
+    total_prompt_tokens=1200,
+    total_completion_tokens=300,
+    total_tokens=1500,
+    estimated_cost=0.0123456789,
+    termination_reason="final_answer",
+    error_class="",
+)
+
+
+@pytest.mark.parametrize("end", ["complete", "fail", "not stored"])
+def test_the_figures_of_a_run_are_written_with_its_end(a2a_site: Site, end: str) -> None:
+    hook = hook_of(a2a_site)
+    task_id = add_task(a2a_site.engine, run_row={"iterations": 1, "error_class": "earlier"})
+    if end == "fail":
+        hook.fail(task_id, figures=FIGURES)
+    else:
+        hook.complete(task_id, result(), seal=seal if end == "complete" else broken_seal, figures=FIGURES)
+    written = row_of(a2a_site.engine, run, 1001)
+    expected = {**FIGURES.columns(), "status": "completed" if end == "complete" else "failed"}
+    assert expected == {name: written[name] for name in expected}
+
+
+def test_figures_that_are_not_said_stay_as_they_are(a2a_site: Site) -> None:
+    task_id = add_task(a2a_site.engine, run_row={"iterations": 1, "total_tokens": 7})
+    hook_of(a2a_site).complete(task_id, result(), seal=seal, figures=RunFigures(total_tokens=9))
+    written = row_of(a2a_site.engine, run, 1001)
+    assert (1, 9) == (written["iterations"], written["total_tokens"])
+
+
+def test_the_figures_of_a_run_that_is_anothers_are_not_written(a2a_site: Site) -> None:
+    hook = hook_of(a2a_site)
+    ids = [add_task(a2a_site.engine, uid, run_row=RUNS[how]) for uid, how in enumerate(("lost", "cancelled"), start=1)]
+    before = rows_of(a2a_site.engine, run)
+    for task_id in ids:
+        hook.complete(task_id, result(), seal=seal, claimed_by="worker-1", figures=FIGURES)
+    assert before == rows_of(a2a_site.engine, run)
 
 
 def test_neither_content_nor_sealed_values_come_into_the_log(
@@ -263,7 +328,7 @@ def test_neither_content_nor_sealed_values_come_into_the_log(
 ) -> None:
     hook = hook_of(a2a_site)
     with caplog.at_level(logging.DEBUG):
-        for uid, sealer in enumerate((seal, broken_seal, lambda text: text), start=1):
+        for uid, sealer in enumerate((seal, broken_seal, no_seal), start=1):
             hook.complete(add_task(a2a_site.engine, uid), result(), seal=sealer)
         hook.project()
     told = logged(caplog, capsys)

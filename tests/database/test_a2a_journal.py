@@ -12,13 +12,17 @@ from sqlalchemy import event as listener
 
 from airflow_provider_nrllm.a2a.reading import TaskFilter
 from airflow_provider_nrllm.a2a.rules import State, TaskNotFoundError
-from airflow_provider_nrllm.a2a.sealed import Result, UnsealedValueError
+from airflow_provider_nrllm.a2a.sealed import Result, UnreadableError, UnsealedValueError
 from airflow_provider_nrllm.a2a.wire import event_json, list_json, task_json
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
 from tests.typo3.a2a_results import artifact, logged, parsed, result, seal, unseal
 from tests.typo3.a2a_sites import hook_of
 from tests.typo3.a2a_tables import NOW, add_events, add_task, event, journal, row_of, rows_of, run, task
 from tests.typo3.sites import Site
+
+
+#: Long after every projector's transaction.
+LATER = 2**31
 
 
 def places(site: Site) -> list[tuple[Any, ...]]:
@@ -230,6 +234,107 @@ def test_an_unsealed_event_is_not_shown(a2a_site: Site) -> None:
     assert "open text" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"state": "unheard of"},
+        {"state": ""},
+        {"status_message": "open text"},
+        {"history": '["open text"]'},
+        {"artifacts": "open text"},
+    ],
+    ids=str,
+)
+def test_a_page_has_the_task_that_cannot_be_read_without_its_content_and_all_others(
+    a2a_site: Site, change: dict[str, Any]
+) -> None:
+    for uid in (1, 2, 3):
+        add_task(a2a_site.engine, uid, tstamp=NOW - uid, **(change if uid == 2 else {}))
+    hook = hook_of(a2a_site)
+    first = hook.tasks(page_size=2, include_artifacts=True)
+    second = hook.tasks(page_size=2, page_token=first.next_page_token)
+    found = [*first.tasks, *second.tasks]
+    assert [(1, False), (2, True), (3, False)] == [(each.uid, each.is_withheld) for each in found]
+    bare = found[1]
+    assert (None, None, None) == (bare.status_message, bare.artifacts, bare.history)
+    assert (State.UNSPECIFIED if "state" in change else State.WORKING) is bare.state
+    shown = list_json(found, next_page_token="", page_size=2, total_size=3, unseal=unseal)
+    assert "open text" not in str(shown)
+    for read in (hook.task, hook.events):
+        with pytest.raises(UnreadableError, match="a2a task 2") as raised:
+            read("task-2")
+        assert "open text" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"), [(-(2**70), 1), (-1, 1), (0, 1), (1, 0), (2**63 - 1, 0), (2**63, 0), (2**70, 0)]
+)
+def test_a_client_may_name_any_number_as_the_revision_it_has(a2a_site: Site, after: int, expected: int) -> None:
+    hook = hook_of(a2a_site)
+    task_id = add_task(a2a_site.engine)
+    hook.project()
+    assert expected == len(hook.events(task_id, after_revision=after)[1])
+    assert expected == hook.tasks(TaskFilter(status_after=after + NOW if after < 2**62 else after)).total_size
+
+
+@pytest.mark.parametrize("value", [1.5, "1", True, None])
+def test_what_is_no_number_is_refused_where_a_number_is_expected(a2a_site: Site, value: Any) -> None:
+    hook = hook_of(a2a_site)
+    task_id = add_task(a2a_site.engine)
+    with pytest.raises(ValueError, match=r"after_revision is a .*; expected a whole number"):
+        hook.events(task_id, after_revision=value)
+    with pytest.raises(ValueError, match=r"position is a .*; expected a whole number"):
+        hook.events_after(value)
+    with pytest.raises(ValueError, match="page_size"):
+        hook.tasks(page_size=value)
+    if value is not None:
+        with pytest.raises(ValueError, match=r"status_after is a .*; expected a whole number"):
+            hook.tasks(TaskFilter(status_after=value))
+    with pytest.raises(ValueError, match="is not a valid State"):
+        hook.tasks(TaskFilter(states=["unheard of"]))  # type: ignore[list-item]
+
+
+def test_the_events_of_all_tasks_come_in_the_order_of_the_journal_each_once(a2a_site: Site) -> None:
+    hook = hook_of(a2a_site)
+    ids = [add_task(a2a_site.engine, uid) for uid in (1, 2, 3)]
+    hook.project()
+    for task_id in ids:
+        hook.complete(task_id, result(), seal=seal)
+    hook.project()
+    whole = hook.events_after(now=LATER)
+    assert 12 == len(whole.entries)
+    assert [row["uid"] for row in rows_of(a2a_site.engine, event)] == [entry.uid for entry in whole.entries]
+    assert [["task-1"] * 4, ["task-2"] * 4, ["task-3"] * 4] == [
+        [entry.task_id for entry in whole.entries if entry.task_id == task_id] for task_id in ids
+    ]
+    for task_id in ids:
+        of_it = [entry.event for entry in whole.entries if entry.task_id == task_id]
+        assert hook.events(task_id)[1] == of_it
+    position, paged = 0, []
+    while (page := hook.events_after(position, page_size=5, now=LATER)).entries:
+        paged += page.entries
+        position = page.position
+    assert list(whole.entries) == paged
+    assert ((), position) == ((after := hook.events_after(position)).entries, after.position)
+
+
+def test_nobody_is_told_of_a_task_whose_run_has_gone_or_of_what_is_not_sealed(a2a_site: Site) -> None:
+    hook = hook_of(a2a_site)
+    for uid in (1, 2, 3):
+        add_task(a2a_site.engine, uid)
+    hook.project()
+    with a2a_site.engine.begin() as connection:
+        connection.execute(delete(run).where(run.c.uid == 1001))
+        connection.execute(update(event).where(event.c.task == 2).values(payload="open text"))
+    page = hook.events_after(now=LATER)
+    assert ["task-2", "task-3"] == [entry.task_id for entry in page.entries]
+    (withheld, _) = [entry.event for entry in page.entries]
+    assert withheld is not None
+    assert (None, True) == (withheld.payload, withheld.is_withheld)
+    shown = event_json(withheld, "task-2", "context-1", unseal=unseal)
+    assert "The content of this task cannot be shown." in str(shown)
+
+
 def many_tasks(site: Site) -> NrLlmA2AHook:
     """Add seven tasks, of which some reached their status in the same second."""
     for uid, at in enumerate([5, 3, 3, 9, 3, 1, 5], start=1):
@@ -284,6 +389,7 @@ def test_a_list_has_artifacts_only_if_they_are_asked_for(a2a_site: Site) -> None
         next_page_token=page.next_page_token,
         page_size=50,
         total_size=page.total_size,
+        unseal=unseal,
         include_artifacts=True,
     )
     parsed(shown["tasks"][0], a2a_pb2.Task)

@@ -132,6 +132,11 @@ def test_some_tasks_are_scrubbed_and_no_others(a2a_site: Site) -> None:
     assert (1, 3) == (done.tasks, done.events)
     assert [None, True, True] == [row["artifacts"] and True for row in rows_of(a2a_site.engine, task)]
     assert 0 == hook.scrub("metadata", []).tasks
+    assert 0 == hook.scrub("metadata", ["\x00", "\ud800"]).tasks
+    with pytest.raises(ValueError, match="neither task_ids nor runs; expected one of them, or scrub_installation"):
+        hook.scrub("metadata")
+    assert 1 == hook.scrub("metadata", runs=[1001, 1002, 4711]).tasks
+    assert [None, None, True] == [row["artifacts"] and True for row in rows_of(a2a_site.engine, task)]
     with pytest.raises(ValueError, match="task_ids is a text"):
         hook.scrub("metadata", ids[1])
 

@@ -11,8 +11,9 @@ import pytest
 from a2a.utils.proto_utils import validate_proto_required_fields
 from google.protobuf.json_format import ParseDict
 
-from airflow_provider_nrllm.a2a.rules import State, Task
+from airflow_provider_nrllm.a2a.rules import State
 from airflow_provider_nrllm.a2a.sealed import Result
+from airflow_provider_nrllm.a2a.tasks import Task
 
 _DECISIONS = Path(__file__).parent.parent / "cases" / "a2a_decisions.json"
 
@@ -44,17 +45,22 @@ def result(text: str = "secret") -> Result:
     )
 
 
-def seal(text: str) -> str:
+def seal(text: str, _purpose: str = "", _task_id: str = "") -> str:
     """Seal as nr-vault would, but so that a test can open it."""
     return "nrv1:" + text.encode().hex()
 
 
-def unseal(sealed: str) -> str:
+def unseal(sealed: str, _purpose: str = "", _task_id: str = "") -> str:
     """Open what :func:`seal` made."""
     return bytes.fromhex(sealed.removeprefix("nrv1:")).decode()
 
 
-def broken_seal(_text: str) -> str:
+def no_seal(text: str, _purpose: str, _task_id: str) -> str:
+    """Hand a text back as it is."""
+    return text
+
+
+def broken_seal(_text: str, _purpose: str = "", _task_id: str = "") -> str:
     """Fail to seal, with the content in the error, as a careless library would."""
     raise RuntimeError(f"cannot seal {_text}")
 

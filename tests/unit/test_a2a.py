@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_nrllm.a2a import rules as a2a
+from airflow_provider_nrllm.a2a.figures import RunFigures
 from airflow_provider_nrllm.a2a.rules import Ceiling, Reason, RunState, State
 from airflow_provider_nrllm.a2a.sealed import (
     Result,
@@ -21,7 +23,8 @@ from airflow_provider_nrllm.a2a.sealed import (
     sealed_values,
     stored_list,
 )
-from tests.typo3.a2a_results import DECISIONS, broken_seal, decision_name, offered, result, seal, task
+from airflow_provider_nrllm.a2a.tasks import JournalEntry, TaskEvent, events_of, page_of_entries
+from tests.typo3.a2a_results import DECISIONS, broken_seal, decision_name, no_seal, offered, result, seal, task
 
 
 @pytest.mark.parametrize("case", DECISIONS, ids=decision_name)
@@ -32,13 +35,13 @@ def test_a_completion_ends_as_the_decision_table_says(case: dict[str, Any]) -> N
     decision = a2a.completion(
         RunState(case["run"]),
         a2a.strictest(case["ceiling"]),
-        unwritable if case["result"] == "unwritable" else seal_result(whole, seal),
-        None if redaction is None else unwritable if redacted_fails else seal_result(redaction, seal),
+        unwritable if case["result"] == "unwritable" else seal_result(whole, seal, "task-1"),
+        None if redaction is None else unwritable if redacted_fails else seal_result(redaction, seal, "task-1"),
     )
     then = case["then"]
     stored = {
-        "result": seal_result(whole, seal),
-        "redacted": seal_result(redaction or whole, seal),
+        "result": seal_result(whole, seal, "task-1"),
+        "redacted": seal_result(redaction or whole, seal, "task-1"),
         "none made": Sealed(),
         "nothing": None,
     }[then["stored"]]
@@ -129,13 +132,13 @@ def test_a_profile_that_cannot_keep_a_result_is_refused(ceiling: str, redacts: b
 
 def test_the_events_of_a_revision_are_its_artifacts_in_order_and_then_its_status() -> None:
     assert [(0, "artifact", "nrv1:a"), (1, "artifact", "nrv1:b"), (2, "status", "nrv1:m")] == [
-        (event.position, event.kind, event.payload) for event in a2a.events_of(task())
+        (event.position, event.kind, event.payload) for event in events_of(task())
     ]
 
 
 @given(artifacts=st.none() | st.lists(st.text().map(seal).filter(is_sealed), max_size=5).map(tuple))
 def test_a_revision_always_has_one_status_and_it_is_last(artifacts: tuple[str, ...] | None) -> None:
-    events = a2a.events_of(task(artifacts=artifacts, status_message=None))
+    events = events_of(task(artifacts=artifacts, status_message=None))
     assert [*["artifact"] * len(artifacts or ()), "status"] == [event.kind for event in events]
     assert list(range(len(events))) == [event.position for event in events]
 
@@ -143,7 +146,7 @@ def test_a_revision_always_has_one_status_and_it_is_last(artifacts: tuple[str, .
 @pytest.mark.parametrize("change", [{"artifacts": ("open text",)}, {"status_message": "open text"}])
 def test_an_unsealed_value_never_becomes_an_event_or_a_message(change: dict[str, Any]) -> None:
     with pytest.raises(UnsealedValueError) as raised:
-        a2a.events_of(task(**change))
+        events_of(task(**change))
     assert "open text" not in str(raised.value)
 
 
@@ -171,22 +174,76 @@ def test_a_sealed_value_is_known_by_its_beginning(value: object, sealed: bool) -
     ("made", "sealer"),
     [
         (result(), broken_seal),
-        (result(), lambda text: text),
-        (result(), lambda text: "nrv1:"),
+        (result(), no_seal),
+        (result(), lambda *_: "nrv1:"),
         (Result(artifacts=({"parts": float("nan")},)), seal),
         (Result(message={"parts": object()}), seal),
     ],
 )
 def test_a_result_that_cannot_be_sealed_says_no_more_than_the_kind_of_error(made: Result, sealer: Any) -> None:
-    unwritable = seal_result(made, sealer)
+    unwritable = seal_result(made, sealer, "task-1")
     assert isinstance(unwritable, Unwritable)
     assert unwritable.error in {"RuntimeError", "UnsealedValueError", "ValueError", "TypeError"}
 
 
 def test_a_sealed_result_holds_each_value_as_json() -> None:
-    sealed = seal_result(Result(artifacts=({"artifactId": "ä", "parts": []},)), lambda text: f"v2:{text}")
+    sealed = seal_result(Result(artifacts=({"artifactId": "ä", "parts": []},)), lambda text, *_: f"v2:{text}", "task-1")
     assert isinstance(sealed, Sealed)
     assert {"artifactId": "ä", "parts": []} == json.loads(sealed.artifacts[0].removeprefix("v2:"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("iterations", -1),
+        ("iterations", True),
+        ("total_tokens", 2**32),
+        ("total_prompt_tokens", 1.5),
+        ("total_completion_tokens", "7"),
+        ("truncated", 1),
+        ("estimated_cost", -0.01),
+        ("estimated_cost", 10_000),
+        ("estimated_cost", float("nan")),
+        ("estimated_cost", "1"),
+        ("termination_reason", "x" * 33),
+        ("termination_reason", "a\x00"),
+        ("error_class", "x" * 256),
+        ("error_class", 7),
+    ],
+)
+def test_what_is_no_figure_of_a_run_is_refused_by_its_name(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=rf"figures.{name}.*; expected|figures.{name}: expected"):
+        RunFigures(**{name: value}).columns()
+
+
+def test_a_cost_is_rounded_to_what_its_column_takes() -> None:
+    assert {"estimated_cost": Decimal("0.012346")} == RunFigures(estimated_cost=0.0123456789).columns()
+    assert {"estimated_cost": Decimal("3.000000")} == RunFigures(estimated_cost=3).columns()
+
+
+def written(*uids: int, at: int = 0) -> list[JournalEntry]:
+    event = TaskEvent(1, 0, "status", State.WORKING, "", None, 0)
+    return [JournalEntry(uid, at, "task-1", "context-1", event) for uid in uids]
+
+
+@pytest.mark.parametrize(
+    ("found", "position", "expected"),
+    [
+        (written(1, 2, 3, at=100), 0, ([1, 2, 3], 3)),
+        (written(1, 3, at=100), 0, ([1], 1)),
+        (written(2, 3, at=100), 0, ([], 0)),
+        (written(2, 5, at=99), 0, ([2, 5], 5)),
+        (written(2, at=99) + written(3, at=100) + written(5, at=100), 0, ([2, 3], 3)),
+        (written(8, 9, at=100), 7, ([8, 9], 9)),
+        ([JournalEntry(8, 100), *written(9, at=100)], 7, ([9], 9)),
+        ([], 7, ([], 7)),
+    ],
+)
+def test_behind_a_missing_event_go_only_those_written_so_long_ago_that_it_does_not_come(
+    found: list[JournalEntry], position: int, expected: tuple[list[int], int]
+) -> None:
+    page = page_of_entries(found, position, final_before=100)
+    assert expected == ([entry.uid for entry in page.entries], page.position)
 
 
 @pytest.mark.parametrize(
