@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -22,8 +22,10 @@ log = logging.getLogger(__name__)
 
 Offer = Sealed | Unwritable
 
-#: What MEDIUMTEXT takes; a server that is not strict would cut off the rest without an error.
+#: What MEDIUMTEXT takes.
 MEDIUMTEXT_BYTES: Final = 16_777_215
+#: What a statement that writes a value has besides it, and more.
+_STATEMENT_BYTES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class Attempt:
     :param ceiling: what returns the installation's ceiling, asked under the lock; None to go by the row alone
     :param now: the time of the status, in Unix seconds; None for the present, once the locks are had
     :param figures: what else to set of the run's row, by column
+    :param largest_statement: how many bytes a statement may have; None for no limit
     """
 
     task_id: str
@@ -59,6 +62,7 @@ class Attempt:
     ceiling: Callable[[], str] | None = None
     now: int | None = None
     figures: Mapping[str, Any] = field(default_factory=dict)
+    largest_statement: int | None = None
 
     def locked(self, connection: Connection, alive: tuple[str, ...] = RUNS) -> tuple[RunState, Ceiling, Any]:
         """Lock the run and then the task; return how the run stands, the ceiling, and the task's row."""
@@ -82,24 +86,17 @@ class Attempt:
         stored = decision.stored or Sealed()
         history = _history(task_row, ceiling, decision, stored)
         artifacts = stored_list(stored.artifacts if decision.state is State.COMPLETED else None)
-        for value in (artifacts, history, stored.message):
-            if value is not None and len(value.encode()) > MEDIUMTEXT_BYTES:
-                raise ValueError("a value is larger than its column")
+        content = {"status_message": stored.message, "artifacts": artifacts, "history": history}
         now = present(self.now)
-        connection.execute(
-            update(task)
-            .where(task.c.uid == task_row.uid)
-            .values(
-                state=decision.state.value,
-                revision=task_row.revision + 1,
-                ceiling=ceiling.value,
-                reason=decision.reason.value,
-                status_message=stored.message,
-                artifacts=artifacts,
-                history=history,
-                tstamp=now,
-            )
-        )
+        values = {
+            "state": decision.state.value,
+            "revision": task_row.revision + 1,
+            "ceiling": ceiling.value,
+            "reason": decision.reason.value,
+            "tstamp": now,
+        }
+        for some in _statements(values, content, self.largest_statement):
+            connection.execute(update(task).where(task.c.uid == task_row.uid).values(some))
         if run_state is RunState.ALIVE:
             end_run(connection, task_row.run, AGREES[decision.state][0], now, self.figures)
         return Completion(self.task_id, decision.state, decision.reason.value, changed=True)
@@ -160,6 +157,30 @@ def failure(run_state: RunState, ceiling: Ceiling, said: Offer, redacted: Offer 
     offer = a2a.kept(ceiling, said, redacted)
     kept = offer if isinstance(offer, Sealed) and not reason else None
     return Decision(State.FAILED, kept, reason)
+
+
+def _statements(
+    values: Mapping[str, Any], content: Mapping[str, str | None], largest: int | None
+) -> Iterator[Mapping[str, Any]]:
+    """
+    Yield what each statement sets: all at once, or value by value where the server takes no statement of all.
+
+    :raises ValueError: for a value that no statement or no column takes; the server would hang up or cut it off
+    """
+    sizes = {name: _size(value) for name, value in content.items() if value is not None}
+    most = MEDIUMTEXT_BYTES if largest is None else min(MEDIUMTEXT_BYTES, largest - _STATEMENT_BYTES)
+    if any(size > most for size in sizes.values()):
+        raise ValueError("a value is larger than the database takes")
+    if largest is None or sum(sizes.values()) + _STATEMENT_BYTES <= largest:
+        yield {**values, **content}
+    else:
+        yield values
+        yield from ({name: value} for name, value in content.items())
+
+
+def _size(value: str) -> int:
+    """Return how many bytes a text has in a statement, where some characters are written as two."""
+    return len(value.encode()) + sum(map(value.count, "\0'\"\\\n\r\x1a"))
 
 
 def _history(task_row: Any, ceiling: Ceiling, decision: Decision, stored: Sealed) -> str | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from sqlalchemy import insert, select
 from sqlalchemy.engine import Connection
@@ -19,11 +21,12 @@ from airflow_provider_nrllm.a2a.rows import (
 )
 from airflow_provider_nrllm.a2a.sealed import UnreadableError
 from airflow_provider_nrllm.a2a.tasks import Task, events_of
-from airflow_provider_nrllm.database.conditions import slices
 from airflow_provider_nrllm.database.errors import is_locked, may_pass
 
-#: A server takes 65,535 parameters in a statement, and an event has ten.
+#: A server takes 65,535 parameters in a statement, and an event has ten. The smallest statement that a server is
+#: commonly set to take has 1 MB; a larger event goes alone.
 _EVENTS_AT_ONCE = 1000
+_BYTES_AT_ONCE = 500_000
 
 # What is not in the journal yet is found by an anti-join, never by a cursor: the row of a slow writer appears
 # behind any cursor. A task whose journal has ended is done: nothing comes after a terminal state.
@@ -90,7 +93,7 @@ def project_task(connection: Connection, uid: int, now: int | None, projection: 
                 }
                 for entry in events_of(stored)
             ]
-            for some in slices(rows, _EVENTS_AT_ONCE):
+            for some in _slices(rows):
                 connection.execute(insert(event).values(some))
     except IntegrityError:
         # The unique key holds against writers that take no lock. Any other refusal is not hidden.
@@ -116,6 +119,20 @@ def project_task(connection: Connection, uid: int, now: int | None, projection: 
     projection.tasks += 1
     projection.events += len(rows)
     projection.lag_seconds = max(projection.lag_seconds, written_at - stored.status_at)
+
+
+def _slices(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Yield rows in lists that a statement takes."""
+    some: list[dict[str, Any]] = []
+    size = 0
+    for row in rows:
+        added = len(row["payload"] or "")
+        if some and (len(some) == _EVENTS_AT_ONCE or size + added > _BYTES_AT_ONCE):
+            yield some
+            some, size = [], 0
+        some.append(row)
+        size += added
+    yield some
 
 
 def _lock_due(connection: Connection, uid: int) -> Task | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, TypeVar
@@ -56,8 +56,6 @@ class SiteDatabase:
         self.conn_id = conn_id
         self.requirements = requirements or Requirements()
         self.seconds = seconds
-        self._logs_statements = False
-        self._is_cluster = False
         self._keeping = 0
         self._idle: list[Connection] = []
 
@@ -68,15 +66,7 @@ class SiteDatabase:
 
         :raises NrLlmConnectionError: where the connection cannot be one to a TYPO3 database
         """
-        engine = open_engine(self.conn_id, self.seconds)
-        if engine.dialect.name == "mysql":
-            variables = _variables(engine)
-            # A server that replicates statements refuses to write with READ COMMITTED.
-            self._logs_statements = variables.get("log_bin") == "ON" and variables.get("binlog_format") == "STATEMENT"
-            self._is_cluster = (
-                variables.get("wsrep_on") == "ON" or variables.get("group_replication_single_primary_mode") == "OFF"
-            )
-        return engine
+        return open_engine(self.conn_id, self.seconds)
 
     def is_cluster(self) -> bool:
         """
@@ -84,7 +74,23 @@ class SiteDatabase:
 
         Such are the nodes of a Galera cluster, and the primaries of a MySQL group with several.
         """
-        return self.engine is not None and self._is_cluster
+        variables = self._server_variables
+        return variables.get("wsrep_on") == "ON" or variables.get("group_replication_single_primary_mode") == "OFF"
+
+    def largest_statement(self) -> int | None:
+        """Return how many bytes a statement may have: the server hangs up on a larger one. None: no such limit."""
+        limit = self._server_variables.get("max_allowed_packet")
+        return None if limit is None else int(limit)
+
+    def _logs_statements(self) -> bool:
+        """Return whether the server replicates statements, and so refuses to write with READ COMMITTED."""
+        variables = self._server_variables
+        return variables.get("log_bin") == "ON" and variables.get("binlog_format") == "STATEMENT"
+
+    @cached_property
+    def _server_variables(self) -> Mapping[str, str]:
+        """The settings of MySQL or MariaDB that count here; none on other engines."""
+        return _variables(self.engine) if self.engine.dialect.name == "mysql" else {}
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
@@ -200,7 +206,7 @@ class SiteDatabase:
         # The rows of a page are inserted by one statement.
         options["insertmanyvalues_page_size"] = MAX_PAGE_SIZE
         try:
-            if isolation_level == "READ COMMITTED" and self._logs_statements:
+            if isolation_level == "READ COMMITTED" and self._logs_statements():
                 options["isolation_level"] = "REPEATABLE READ"
             connection = self._opened()
             try:
@@ -288,8 +294,8 @@ class SiteDatabase:
 
 
 def _variables(engine: Engine) -> dict[str, str]:
-    """Return the settings of MySQL or MariaDB that tell how it replicates."""
-    names = ("log_bin", "binlog_format", "wsrep_on", "group_replication_single_primary_mode")
+    """Return the settings of MySQL or MariaDB that tell how it replicates, and the largest statement it takes."""
+    names = ("log_bin", "binlog_format", "wsrep_on", "group_replication_single_primary_mode", "max_allowed_packet")
     query = text(f"SHOW VARIABLES WHERE Variable_name IN {names}")
     with engine.connect() as connection:
         return {row[0]: row[1] for row in connection.execute(query)}

@@ -106,7 +106,7 @@ class NrLlmA2AHook(SiteHook):
         for offered in (result, redacted):
             if offered is not None:
                 check_result(offered)
-        attempt = Attempt(task_id, claimed_by, ceiling, now, figures.columns() if figures else {})
+        attempt = self._attempt(task_id, claimed_by, ceiling, now, figures)
         # Sealing may be slow, and locks are held for as short as can be.
         whole = seal_result(result, seal, task_id)
         less = None if redacted is None else seal_result(redacted, seal, task_id)
@@ -140,10 +140,21 @@ class NrLlmA2AHook(SiteHook):
         for offered in (message, redacted):
             if offered is not None:
                 check_message(offered, "message")
-        attempt = Attempt(task_id, claimed_by, ceiling, now, figures.columns() if figures else {})
+        attempt = self._attempt(task_id, claimed_by, ceiling, now, figures)
         whole = Sealed() if seal is None else seal_result(Result(message=message), seal, task_id)
         less = None if seal is None or redacted is None else seal_result(Result(message=redacted), seal, task_id)
         return fail(self.database, attempt, whole, less)
+
+    def _attempt(
+        self,
+        task_id: str,
+        claimed_by: str | None,
+        ceiling: Callable[[], str] | None,
+        now: int | None,
+        figures: RunFigures | None,
+    ) -> Attempt:
+        columns = figures.columns() if figures else {}
+        return Attempt(task_id, claimed_by, ceiling, now, columns, self.database.largest_statement())
 
     def settle(self, *, lag: int = 900, page_size: int = 100, now: int | None = None) -> Settling:
         """

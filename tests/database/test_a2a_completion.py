@@ -282,6 +282,33 @@ def test_a_result_that_a_narrow_column_would_cut_off_is_not_stored(a2a_site: Sit
                 connection.execute(text(f"ALTER TABLE tx_nrllm_a2a_{table} MODIFY {column} MEDIUMTEXT"))
 
 
+@pytest.mark.parametrize("site", ["mariadb"], indirect=True)
+def test_a_server_that_takes_small_statements_stores_what_it_can_and_refuses_the_rest_for_good(a2a_site: Site) -> None:
+    # It hangs up on a larger statement, and would do so again, however often the completion is repeated.
+    with a2a_site.engine.begin() as connection:
+        (largest,) = connection.execute(text("SELECT @@GLOBAL.max_allowed_packet")).one()
+        connection.execute(text("SET GLOBAL max_allowed_packet = 1048576"))
+
+    def sealer(size: int) -> Any:
+        return lambda *_: "nrv1:" + "x" * size
+
+    several = Result(artifacts=(artifact("a"), artifact("b")), message=message("m"), history=(message("h"),))
+    try:
+        hook = hook_of(a2a_site)
+        done = [
+            hook.complete(add_task(a2a_site.engine, uid), offered, seal=sealer(size))
+            for uid, (offered, size) in enumerate(
+                [(several, 400_000), (Result(artifacts=(artifact("a"),)), 1_100_000), (several, 10)], start=1
+            )
+        ]
+        assert ["", "RESULT_NOT_STORED", ""] == [each.reason for each in done]
+        assert (3, []) == ((projected := hook.project()).tasks, projected.refused)
+        assert [] == hook.check(lag=0)[0]
+    finally:
+        with a2a_site.engine.begin() as connection:
+            connection.execute(text("SET GLOBAL max_allowed_packet = :largest"), {"largest": largest})
+
+
 FIGURES = RunFigures(
     iterations=4,
     truncated=True,

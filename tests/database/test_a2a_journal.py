@@ -20,7 +20,6 @@ from tests.typo3.a2a_sites import hook_of
 from tests.typo3.a2a_tables import NOW, add_events, add_task, event, journal, row_of, rows_of, run, task
 from tests.typo3.sites import Site
 
-
 #: Long after every projector's transaction.
 LATER = 2**31
 
