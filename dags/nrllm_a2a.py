@@ -42,7 +42,7 @@ with DAG(
     start_date=START,
     catchup=False,
     max_active_runs=1,
-    default_args=RETRIES,
+    default_args={**RETRIES, "execution_timeout": timedelta(hours=1)},
     tags=["nr_llm"],
 ) as daily:
     # Purged first: a task that has lost its run since yesterday is in good order.

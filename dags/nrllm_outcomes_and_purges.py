@@ -13,6 +13,7 @@ from datetime import timedelta
 import pendulum
 from airflow.providers.common.compat.sdk import DAG, Param
 
+from airflow_provider_nrllm.operators.a2a import NrLlmPurgeA2AOperator
 from airflow_provider_nrllm.operators.outcomes import NrLlmDeriveOutcomesOperator
 from airflow_provider_nrllm.operators.purge import NrLlmPurgeGuardOperator, NrLlmPurgeOperator
 
@@ -76,4 +77,6 @@ with DAG(
         )
         for category in ("privacy", "session", "governance", "telemetry")
     ]
-    derive >> guard >> purges
+    # What belongs to the runs that were purged goes with them, where nr_llm serves A2A clients.
+    purge_a2a = NrLlmPurgeA2AOperator(task_id="purge_a2a", nrllm_conn_id=CONNECTION, on_missing_tables="skip")
+    derive >> guard >> purges >> purge_a2a

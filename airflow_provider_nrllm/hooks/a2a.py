@@ -71,6 +71,10 @@ class NrLlmA2AHook(SiteHook):
         if missing := self.database.missing():
             raise NrLlmSchemaError(self.database.explain_missing(missing))
 
+    def has_tables(self) -> bool:
+        """Return whether the installation has any table of the A2A server role."""
+        return not {task.name, event.name} <= set(self.database.missing())
+
     def complete(
         self,
         task_id: str,

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from airflow.providers.common.compat.sdk import AirflowException, BaseOperator, Context
+from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipException, BaseOperator, Context
 
 from airflow_provider_nrllm.assets import attach_counts
-from airflow_provider_nrllm.exceptions import NrLlmA2AViolationError
+from airflow_provider_nrllm.exceptions import NrLlmA2AViolationError, NrLlmSchemaError
 from airflow_provider_nrllm.hooks.a2a import NrLlmA2AHook
 from airflow_provider_nrllm.operators.arguments import checked_page_size
 
 
-class NrLlmProjectA2AEventsOperator(BaseOperator):
+class _A2AOperator(BaseOperator):
+    template_fields: Sequence[str] = ("nrllm_conn_id",)
+    ui_color = "#d7ecff"
+
+    def __init__(self, *, nrllm_conn_id: str = NrLlmA2AHook.default_conn_name, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.nrllm_conn_id = nrllm_conn_id
+
+    @cached_property
+    def hook(self) -> NrLlmA2AHook:
+        """The hook that reads and writes."""
+        return NrLlmA2AHook(self.nrllm_conn_id)
+
+
+class NrLlmProjectA2AEventsOperator(_A2AOperator):
     """
     Write the journal of A2A tasks: the events of every task's newest revision that has none yet.
 
@@ -23,27 +38,17 @@ class NrLlmProjectA2AEventsOperator(BaseOperator):
     times at once and to be killed: each event is written once. Rules: ADR-282.
 
     Returns counts, and attaches them to its outlet assets: the tasks and events written, the tasks another had
-    written at the same time, the tasks that cannot be read, and the longest time from a status to its events.
+    written at the same time, the tasks that were locked, refused or cannot be read, and the longest time from a
+    status to its events.
 
     :param nrllm_conn_id: the Airflow connection to the TYPO3 database
     :param page_size: how many tasks are looked up at once, 1 to 5000
     :raises ValueError: for an invalid page size, when the DAG is parsed
     """
 
-    template_fields: Sequence[str] = ("nrllm_conn_id",)
-    ui_color = "#d7ecff"
-
-    def __init__(
-        self, *, nrllm_conn_id: str = NrLlmA2AHook.default_conn_name, page_size: int = 500, **kwargs: Any
-    ) -> None:
+    def __init__(self, *, page_size: int = 500, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.nrllm_conn_id = nrllm_conn_id
         self.page_size = checked_page_size(page_size)
-
-    @cached_property
-    def hook(self) -> NrLlmA2AHook:
-        """The hook that reads and writes."""
-        return NrLlmA2AHook(self.nrllm_conn_id)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """
@@ -80,7 +85,7 @@ class NrLlmProjectA2AEventsOperator(BaseOperator):
         return result
 
 
-class NrLlmCheckA2AOperator(BaseOperator):
+class NrLlmCheckA2AOperator(_A2AOperator):
     """
     Check that stored A2A tasks and their journal keep the promises of ADR-282.
 
@@ -95,24 +100,9 @@ class NrLlmCheckA2AOperator(BaseOperator):
     :raises ValueError: for a lag that is no timedelta of 0 or more, when the DAG is parsed
     """
 
-    template_fields: Sequence[str] = ("nrllm_conn_id",)
-    ui_color = "#d7ecff"
-
-    def __init__(
-        self,
-        *,
-        nrllm_conn_id: str = NrLlmA2AHook.default_conn_name,
-        lag: timedelta = timedelta(minutes=15),
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, *, lag: timedelta = timedelta(minutes=15), **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.nrllm_conn_id = nrllm_conn_id
         self.lag = _checked_lag(lag)
-
-    @cached_property
-    def hook(self) -> NrLlmA2AHook:
-        """The hook that reads."""
-        return NrLlmA2AHook(self.nrllm_conn_id)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """
@@ -131,7 +121,7 @@ class NrLlmCheckA2AOperator(BaseOperator):
         return counts
 
 
-class NrLlmSettleA2AOperator(BaseOperator):
+class NrLlmSettleA2AOperator(_A2AOperator):
     """
     End the A2A tasks that go on though their run has ended, so that no client waits for them for ever.
 
@@ -145,24 +135,9 @@ class NrLlmSettleA2AOperator(BaseOperator):
     :raises ValueError: for a lag that is no timedelta of 0 or more, when the DAG is parsed
     """
 
-    template_fields: Sequence[str] = ("nrllm_conn_id",)
-    ui_color = "#d7ecff"
-
-    def __init__(
-        self,
-        *,
-        nrllm_conn_id: str = NrLlmA2AHook.default_conn_name,
-        lag: timedelta = timedelta(minutes=15),
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, *, lag: timedelta = timedelta(minutes=15), **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.nrllm_conn_id = nrllm_conn_id
         self.lag = _checked_lag(lag)
-
-    @cached_property
-    def hook(self) -> NrLlmA2AHook:
-        """The hook that writes."""
-        return NrLlmA2AHook(self.nrllm_conn_id)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Settle, and return the counts."""
@@ -174,7 +149,14 @@ class NrLlmSettleA2AOperator(BaseOperator):
         return counts
 
 
-class NrLlmPurgeA2AOperator(BaseOperator):
+class OnMissingTables(StrEnum):
+    """The ways to go on where an installation has no tables of the A2A server role."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+
+
+class NrLlmPurgeA2AOperator(_A2AOperator):
     """
     Delete A2A tasks that have lost their run, with their events, and events that have lost their task.
 
@@ -185,27 +167,31 @@ class NrLlmPurgeA2AOperator(BaseOperator):
 
     :param nrllm_conn_id: the Airflow connection to the TYPO3 database
     :param page_size: the most tasks, or events, of a transaction, 1 to 5000
-    :raises ValueError: for an invalid page size, when the DAG is parsed
+    :param on_missing_tables: ``fail`` where the installation has no A2A tables, or ``skip``, for a DAG that also
+        runs on installations without them
+    :raises ValueError: for an invalid page size or action, when the DAG is parsed
     """
 
-    template_fields: Sequence[str] = ("nrllm_conn_id",)
-    ui_color = "#d7ecff"
-
-    def __init__(
-        self, *, nrllm_conn_id: str = NrLlmA2AHook.default_conn_name, page_size: int = 100, **kwargs: Any
-    ) -> None:
+    def __init__(self, *, page_size: int = 100, on_missing_tables: str = OnMissingTables.FAIL, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.nrllm_conn_id = nrllm_conn_id
+        if on_missing_tables not in set(OnMissingTables):
+            raise ValueError(f"on_missing_tables is {on_missing_tables!r}; expected {', '.join(OnMissingTables)}")
         self.page_size = checked_page_size(page_size)
-
-    @cached_property
-    def hook(self) -> NrLlmA2AHook:
-        """The hook that deletes."""
-        return NrLlmA2AHook(self.nrllm_conn_id)
+        self.on_missing_tables = str(on_missing_tables)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Delete, and return the counts."""
-        self.hook.require_tables()
+        """
+        Delete, and return the counts.
+
+        :raises NrLlmSchemaError: where a table is missing; not retried
+        :raises AirflowSkipException: where all A2A tables are missing, with ``skip``
+        """
+        try:
+            self.hook.require_tables()
+        except NrLlmSchemaError:
+            if self.on_missing_tables == OnMissingTables.SKIP and not self.hook.has_tables():
+                raise AirflowSkipException("This installation has no A2A tables: there is nothing to purge.") from None
+            raise
         done = self.hook.delete_lost(page_size=self.page_size)
         self.log.info("Deleted %d tasks and %d events", done.tasks, done.events)
         counts = {"tasks": done.tasks, "events": done.events}

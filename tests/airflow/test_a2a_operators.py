@@ -11,7 +11,7 @@ from typing import Any
 
 import pendulum
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
 from sqlalchemy import delete, update
 
 from airflow_provider_nrllm.exceptions import NrLlmA2AViolationError, NrLlmSchemaError
@@ -86,6 +86,18 @@ def test_an_installation_without_the_tables_is_told_which_are_missing(site: Site
         execute(operator, site)
 
 
+def test_a_purge_may_pass_over_an_installation_without_the_tables_but_not_over_one_that_lost_some(
+    a2a_site: Site,
+) -> None:
+    execute(NrLlmPurgeA2AOperator, a2a_site, on_missing_tables="skip")
+    event.drop(a2a_site.engine)
+    with pytest.raises(NrLlmSchemaError, match="tx_nrllm_a2a_event"):
+        execute(NrLlmPurgeA2AOperator, a2a_site, on_missing_tables="skip")
+    task.drop(a2a_site.engine)
+    with pytest.raises(AirflowSkipException, match="no A2A tables"):
+        execute(NrLlmPurgeA2AOperator, a2a_site, on_missing_tables="skip")
+
+
 @pytest.mark.parametrize(
     ("operator", "arguments"),
     [
@@ -93,6 +105,7 @@ def test_an_installation_without_the_tables_is_told_which_are_missing(site: Site
         (NrLlmProjectA2AEventsOperator, {"page_size": 5001}),
         (NrLlmProjectA2AEventsOperator, {"page_size": True}),
         (NrLlmPurgeA2AOperator, {"page_size": "many"}),
+        (NrLlmPurgeA2AOperator, {"on_missing_tables": "warn"}),
         (NrLlmCheckA2AOperator, {"lag": timedelta(seconds=-1)}),
         (NrLlmCheckA2AOperator, {"lag": 900}),
         (NrLlmSettleA2AOperator, {"lag": timedelta(seconds=-1)}),

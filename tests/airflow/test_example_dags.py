@@ -10,6 +10,7 @@ from packaging.version import Version
 from sqlalchemy import select
 
 from airflow_provider_nrllm.operators.purge import NrLlmPurgeGuardOperator, NrLlmPurgeOperator
+from tests.typo3 import a2a_tables
 from tests.typo3.command import StandIn
 from tests.typo3.dags import DAGS, make_known, run_dag, states_of
 from tests.typo3.runs import DAY, add_run
@@ -62,7 +63,11 @@ def test_partitions_come_with_airflow_3_2_and_are_no_import_error_before(load_da
 def test_the_purges_run_after_a_derivation_that_left_nothing(site, typo3, purges_dag):
     site.define_connection("nrllm_default")
     add_run(site.engine, "old", made=END - 40 * DAY, writes=[END - 7 * DAY - 60])
-    assert {"success"} == set(run_purges(typo3, purges_dag(retries=0)).values())
+    # The site serves no A2A clients.
+    a2a_tables.metadata.drop_all(site.engine)
+    states = run_purges(typo3, purges_dag(retries=0))
+    assert "skipped" == states.pop("purge_a2a")
+    assert {"success"} == set(states.values())
     assert [("old", "accepted_unchanged")] == outcome_rows(site.engine)
     assert sorted(typo3.calls) == [
         ["--ansi", f"nrllm:{category}:purge", "--days=30"]
@@ -93,6 +98,16 @@ def test_a_purge_takes_what_is_answered_and_not_what_is_watched(site, typo3, pur
     assert "success" == states["purge_privacy"]
     assert [] == uuids(site)
     assert [("late", "accepted_unchanged"), ("old", "accepted_unchanged")] == outcome_rows(site.engine)
+
+
+@on_sqlite
+def test_a2a_tasks_go_with_the_runs_that_were_purged(a2a_site, typo3, purges_dag):
+    a2a_site.define_connection("nrllm_default")
+    a2a_tables.add_task(a2a_site.engine, 1)
+    a2a_tables.add_task(a2a_site.engine, 2, run=4711)
+    states = run_purges(typo3, purges_dag(retries=0))
+    assert "success" == states["purge_a2a"]
+    assert [1] == [row["uid"] for row in a2a_tables.rows_of(a2a_site.engine, a2a_tables.task)]
 
 
 def uuids(site):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, text
 
+from airflow_provider_nrllm.a2a.figures import RunFigures
 from airflow_provider_nrllm.exceptions import NrLlmPrivilegeError
 from airflow_provider_nrllm.operators.a2a import (
     NrLlmCheckA2AOperator,
@@ -52,6 +53,8 @@ def test_the_documented_user_projects_checks_and_purges(restricted: Site) -> Non
     assert hook_of(restricted).test_connection()[0]
     assert 4 == NrLlmProjectA2AEventsOperator(**arguments).execute({})["events"]
     assert {"violations": 0, "late": 0} == NrLlmCheckA2AOperator(**arguments).execute({})
+    hook = hook_of(restricted)
+    assert (2, 4) == (hook.tasks().total_size, len(hook.events_after(now=2**31).entries))
     with restricted.engine.begin() as connection:
         connection.execute(delete(run).where(run.c.uid == 1001))
     assert {"tasks": 1, "events": 3} == NrLlmPurgeA2AOperator(**arguments).execute({})
@@ -62,7 +65,8 @@ def test_the_documented_user_completes_and_scrubs_only_with_the_grants_for_it(re
         hook_of(restricted).complete("task-2", result(), seal=seal)
     grant(restricted, "Completing, settling and scrubbing")
     hook = hook_of(restricted)
-    assert "completed" == hook.complete("task-2", result(), seal=seal).state
+    figures = RunFigures(1, False, 2, 3, 5, 0.1, "final_answer", "")
+    assert "completed" == hook.complete("task-2", result(), seal=seal, figures=figures).state
     hook.project()
     assert 2 == hook.scrub_installation("none").tasks
     assert all(row["payload"] is None for row in rows_of(restricted.engine, event))
