@@ -142,19 +142,7 @@ def read_task(row: Any) -> Task:
     try:
         return whole_task(row)
     except UnreadableError:
-        bare = Task(
-            uid=row.uid,
-            task_id=row.task_id,
-            context_id=row.context_id,
-            state=_state_of(row),
-            revision=row.revision,
-            reason=row.reason,
-            status_message=None,
-            artifacts=None,
-            history=None,
-            status_at=row.tstamp,
-        )
-        return withheld(bare)
+        return withheld(_bare_task(row))
 
 
 def whole_task(row: Any) -> Task:
@@ -171,16 +159,21 @@ def whole_task(row: Any) -> Task:
         artifacts, history = sealed_values(row.artifacts), sealed_values(row.history)
     except UnsealedValueError:
         raise UnsealedValueError(f"a2a task {row.uid} has a value that is not sealed") from None
+    return replace(_bare_task(row), status_message=row.status_message, artifacts=artifacts, history=history)
+
+
+def _bare_task(row: Any) -> Task:
+    """Return the task of a row without its content."""
     return Task(
         uid=row.uid,
         task_id=row.task_id,
         context_id=row.context_id,
-        state=State(row.state),
+        state=_state_of(row),
         revision=row.revision,
         reason=row.reason,
-        status_message=row.status_message,
-        artifacts=artifacts,
-        history=history,
+        status_message=None,
+        artifacts=None,
+        history=None,
         status_at=row.tstamp,
     )
 
