@@ -41,6 +41,10 @@ class NrLlmA2AViolationError(AirflowFailException):
     """Stored A2A tasks or their journal break a promise of ADR-282."""
 
 
+class NrLlmA2ATaskNotFoundError(AirflowFailException):
+    """There is no such A2A task, or it went with its run."""
+
+
 class NrLlmOutcomeCheckError(AirflowFailException):
     """A share of outcomes is past a bound that the user set."""
 

@@ -50,6 +50,12 @@ def get_provider_info() -> dict[str, Any]:
                 ],
             }
         ],
+        "sensors": [
+            {"integration-name": "nr_llm", "python-modules": ["airflow_provider_nrllm.sensors.a2a"]},
+        ],
+        "triggers": [
+            {"integration-name": "nr_llm", "python-modules": ["airflow_provider_nrllm.triggers.a2a"]},
+        ],
         "extra-links": ["airflow_provider_nrllm.links.NrLlmPageLink"],
         "plugins": [{"name": "nrllm", "plugin-class": "airflow_provider_nrllm.plugin.NrLlmPlugin"}],
         "config": {

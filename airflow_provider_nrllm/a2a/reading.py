@@ -19,6 +19,7 @@ from airflow_provider_nrllm.a2a.rows import (
     is_task,
     read_event,
     read_task,
+    state_of,
     task,
     whole_event,
     whole_task,
@@ -85,6 +86,19 @@ def find_task(connection: Connection, task_id: str) -> Task:
     if row is None:
         raise TaskNotFoundError(task_id)
     return whole_task(row)
+
+
+def find_state(connection: Connection, task_id: str) -> State:
+    """
+    Return the state of a task, which is all that is read of it.
+
+    :raises TaskNotFoundError: where there is none, or its run has gone
+    """
+    query = select(task.c.state).where(is_task(connection.dialect.name, task_id), HAS_RUN)
+    row = connection.execute(query).first()
+    if row is None:
+        raise TaskNotFoundError(task_id)
+    return state_of(row)
 
 
 def list_page(

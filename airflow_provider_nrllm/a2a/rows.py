@@ -168,7 +168,7 @@ def _bare_task(row: Any) -> Task:
         uid=row.uid,
         task_id=row.task_id,
         context_id=row.context_id,
-        state=_state_of(row),
+        state=state_of(row),
         revision=row.revision,
         reason=row.reason,
         status_message=None,
@@ -204,14 +204,15 @@ def _event_of(row: Any) -> TaskEvent:
         revision=row.revision,
         position=row.position,
         kind=row.kind,
-        state=_state_of(row),
+        state=state_of(row),
         reason=row.reason,
         payload=row.payload,
         status_at=row.status_at,
     )
 
 
-def _state_of(row: Any) -> State:
+def state_of(row: Any) -> State:
+    """Return the state of a row of either table."""
     return State(row.state) if row.state in _STATES else State.UNSPECIFIED
 
 

@@ -12,8 +12,9 @@ _MISSING_TEXTS = ("no such table", "no such column")
 #: Another transaction won: a deadlock, a serialization failure, a row that changed since it was read.
 _CONFLICT_CODES = frozenset({1020, 1213, "40001", "40P01"})
 _LOCKED_CODES = frozenset({1205, 3572, "55P03"})
-#: PostgreSQL's classes of a lost connection and of a server that shuts down; MySQL's codes of the client.
-_LOST_CLASSES = ("08", "57P0", "2006", "2013", "2055", "1053", "1927")
+#: PostgreSQL's classes of a connection that is lost or not had and of a server that shuts down; MySQL's codes.
+_LOST_CLASSES = ("08", "57P0", "53300", "2002", "2003", "2006", "2013", "2055", "1040", "1053", "1927")
+_DRIVERS = frozenset({"MySQLdb", "mysql", "psycopg", "psycopg2", "sqlite3"})
 _DENIED_CODES = frozenset({1044, 1142, 1143, "42501"})
 _DENIED_TEXTS = (
     re.compile(r"(?P<privilege>[A-Z]+) command denied .* for column '(?P<column>\w+)' in table '(?P<table>\w+)'"),
@@ -47,17 +48,30 @@ def is_conflict(error: BaseException) -> bool:
 
 def is_locked(error: DBAPIError) -> bool:
     """Whether another transaction holds a row, and the statement did not wait for it, or not for longer."""
-    return code_of(error.orig) in _LOCKED_CODES or "database is locked" in str(error.orig)
+    return _is_locked(error.orig)
+
+
+def _is_locked(cause: BaseException | None) -> bool:
+    return code_of(cause) in _LOCKED_CODES or "database is locked" in str(cause)
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether the same again may succeed: after a conflict, a lock that was not had, or a lost connection."""
-    if not isinstance(error, DBAPIError):
-        return False
-    code = code_of(error.orig)
-    if error.connection_invalidated or isinstance(error, InterfaceError) or str(code or "").startswith(_LOST_CLASSES):
-        return True
-    return code in _CONFLICT_CODES or is_locked(error)
+    """
+    Whether the same again may succeed: after a conflict, a lock that was not had, or a lost connection.
+
+    :param error: SQLAlchemy's, or a driver's own where a connection was not had
+    """
+    if isinstance(error, DBAPIError):
+        return error.connection_invalidated or isinstance(error, InterfaceError) or _may_pass(error.orig)
+    return type(error).__module__.partition(".")[0] in _DRIVERS and _may_pass(error)
+
+
+def _may_pass(cause: BaseException | None) -> bool:
+    code = code_of(cause)
+    if code is None and type(cause).__module__.startswith("psycopg"):
+        # PostgreSQL's client has no code for a server that it does not reach.
+        return type(cause).__name__ == "OperationalError"
+    return str(code or "").startswith(_LOST_CLASSES) or code in _CONFLICT_CODES or _is_locked(cause)
 
 
 def named(error: DBAPIError) -> str:

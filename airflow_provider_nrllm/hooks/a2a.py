@@ -14,6 +14,7 @@ from airflow_provider_nrllm.a2a.reading import (
     TaskFilter,
     TaskPage,
     events_of_task,
+    find_state,
     find_task,
     journal_page,
     list_page,
@@ -27,7 +28,7 @@ from airflow_provider_nrllm.a2a.removal import (
     tasks_of,
 )
 from airflow_provider_nrllm.a2a.rows import present, without_content
-from airflow_provider_nrllm.a2a.rules import Ceiling
+from airflow_provider_nrllm.a2a.rules import Ceiling, State
 from airflow_provider_nrllm.a2a.sealed import Json, Result, Seal, Sealed, seal_result
 from airflow_provider_nrllm.a2a.settling import Settling, left_tasks, settle_task
 from airflow_provider_nrllm.a2a.shapes import check_message, check_result
@@ -273,6 +274,15 @@ class NrLlmA2AHook(SiteHook):
         """
         with self.database.snapshot() as connection:
             return find_task(connection, task_id)
+
+    def state(self, task_id: str) -> State:
+        """
+        Return the state of a task, reading nothing else of it.
+
+        :raises TaskNotFoundError: where there is none, or it went with its run
+        """
+        with self.database.snapshot() as connection:
+            return find_state(connection, task_id)
 
     def tasks(
         self, wanted: TaskFilter = ALL, *, page_size: int = 50, page_token: str = "", include_artifacts: bool = False

@@ -55,9 +55,10 @@ def test_the_entry_point_gives_the_provider_info():
     assert "airflow-provider-nrllm" == found.load()()["package-name"]
 
 
-def test_every_module_of_hooks_and_operators_in_the_provider_info_is_there():
+def test_every_module_that_the_provider_info_names_is_there():
     info = get_provider_info()
-    named = {module for kind in ("hooks", "operators") for entry in info[kind] for module in entry["python-modules"]}
+    kinds = ("hooks", "operators", "sensors", "triggers")
+    named = {module for kind in kinds for entry in info[kind] for module in entry["python-modules"]}
     assert named <= set(MODULES)
 
 

@@ -30,6 +30,7 @@ def has_to_wait(site: Site, statement: Any) -> bool:
         "sqlite": "PRAGMA busy_timeout = 0",
     }[site.name]
     with site.engine.connect() as other:
+        transaction = other.begin()
         other.execute(text(at_once))
         try:
             other.execute(statement)
@@ -38,7 +39,7 @@ def has_to_wait(site: Site, statement: Any) -> bool:
                 return True
             raise
         finally:
-            other.rollback()
+            transaction.rollback()
             other.invalidate()
         return False
 

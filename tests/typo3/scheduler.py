@@ -120,6 +120,16 @@ class RealAirflow:
         """Start the scheduler, which runs what is asked for."""
         self._start("scheduler")
 
+    def watch_triggers(self) -> None:
+        """Start the triggerer, in which deferred tasks wait."""
+        self._start("triggerer")
+
+    def kill(self, name: str) -> None:
+        """Kill a process and all it started, as a machine that fails does."""
+        process = self._processes.pop(name)
+        _signal(process, signal.SIGKILL)
+        process.wait()
+
     def follow_schedules(self, dag_id: str) -> None:
         """Let the schedule of one DAG make runs, all others paused."""
         self.environment["AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE"] = "True"

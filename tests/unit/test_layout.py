@@ -55,7 +55,9 @@ def test_nothing_imports_in_a_circle():
     ("door", "may_import_it"),
     [
         ("operators", ("operators", "get_provider_info")),
-        ("hooks", ("hooks", "operators", "get_provider_info")),
+        ("sensors", ("sensors", "get_provider_info")),
+        ("triggers", ("triggers", "sensors", "get_provider_info")),
+        ("hooks", ("hooks", "operators", "sensors", "triggers", "get_provider_info")),
     ],
 )
 def test_no_import_runs_back_up(door, may_import_it):
@@ -93,7 +95,8 @@ def test_no_test_module_and_no_conftest_is_imported_by_another(folder):
 
 
 def test_in_hooks_are_hooks_and_in_operators_operators():
-    for folder, ending in (("hooks", "Hook"), ("operators", "Operator")):
+    doors = {"hooks": "Hook", "operators": "Operator", "sensors": "Sensor", "triggers": "Trigger"}
+    for folder, ending in doors.items():
         for path in (ROOT / PACKAGE / folder).glob("*.py"):
             classes = [node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)]
             if path.stem not in ("__init__", "arguments"):
