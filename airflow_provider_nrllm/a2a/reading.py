@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import and_, false, func, literal, null, or_, select
+from sqlalchemy import and_, func, null, or_, select
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import ColumnElement
 
@@ -26,7 +26,7 @@ from airflow_provider_nrllm.a2a.rows import (
 )
 from airflow_provider_nrllm.a2a.rules import State, TaskNotFoundError
 from airflow_provider_nrllm.a2a.tasks import JournalEntry, JournalPage, Task, TaskEvent, page_of_entries
-from airflow_provider_nrllm.database.conditions import same_id
+from airflow_provider_nrllm.database.conditions import value_among
 
 #: The largest number that a database takes.
 _LARGEST: Final = 2**63 - 1
@@ -38,22 +38,27 @@ class TaskFilter:
     Which tasks a list is of; by default all.
 
     :param context_id: those of one context
+    :param context_ids: those of these contexts, such as the caller's own: the tables know no owner. None for all
     :param states: those in one of these states
     :param status_after: those whose status was reached then or later, in Unix seconds
     :raises ValueError: for a state that is none, or a time that is no whole number
     """
 
     context_id: str | None = None
+    context_ids: Collection[str] | None = None
     states: Sequence[State] = ()
     status_after: int | None = None
 
     def conditions(self, dialect: str) -> list[ColumnElement[bool]]:
         """Return what a task of the list fulfils."""
         found = [HAS_RUN]
-        if self.context_id is not None:
-            # To the letter, and none for what can be no id: it comes from a client.
-            known = is_id(self.context_id)
-            found.append(same_id(dialect, task.c.context_id, literal(self.context_id)) if known else false())
+        if isinstance(self.context_ids, str):
+            raise ValueError("context_ids is a text; expected a list of the ids of contexts")
+        for contexts in (None if self.context_id is None else [self.context_id], self.context_ids):
+            if contexts is not None:
+                # To the letter, and none for what can be no id: it comes from a client.
+                known = list(filter(is_id, contexts))
+                found.append(task.c.context_id.in_(known) & value_among(dialect, task.c.context_id, known))
         if self.states:
             found.append(task.c.state.in_([State(state).value for state in self.states]))
         if self.status_after is not None:

@@ -426,6 +426,23 @@ def test_a_context_is_found_by_its_id_to_the_letter(a2a_site: Site, context_id: 
     assert 1 == hook.tasks(TaskFilter(context_id="context-1")).total_size
 
 
+def test_a_caller_sees_the_tasks_of_the_contexts_that_are_its_own(a2a_site: Site) -> None:
+    hook = many_tasks(a2a_site)
+    found = [
+        [each.uid for each in hook.tasks(wanted).tasks]
+        for wanted in (
+            TaskFilter(context_ids={"context-0", "CONTEXT-1", "not there", "\x00"}),
+            TaskFilter(context_ids=["context-0", "context-1"], context_id="context-1"),
+            TaskFilter(context_ids=["context-0"], context_id="context-1"),
+            TaskFilter(context_ids=[]),
+        )
+    ]
+    assert [[4, 2, 6], [7, 1, 5, 3], [], []] == found
+    assert 7 == hook.tasks().total_size
+    with pytest.raises(ValueError, match="context_ids is a text"):
+        hook.tasks(TaskFilter(context_ids="context-0"))
+
+
 @pytest.mark.parametrize(
     "act",
     [
