@@ -30,9 +30,45 @@ from sqlalchemy import create_engine  # noqa: E402
 from sqlalchemy.pool import NullPool  # noqa: E402
 
 from tests.typo3.a2a_tables import create_a2a_tables, empty_a2a_tables  # noqa: E402
-from tests.typo3.servers import MariaDB, Postgres, Server, ServerError  # noqa: E402
+from tests.typo3.servers import CHOSEN, MariaDB, Postgres, Server, ServerError  # noqa: E402
 from tests.typo3.sites import Site  # noqa: E402
 from tests.typo3.tables import create_tables, empty_tables  # noqa: E402
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let other servers than the system's be tested."""
+    parser.addoption(
+        "--engine-server",
+        action="append",
+        default=[],
+        metavar="ENGINE=FOLDER",
+        help="test only this engine (mariadb, mysql or postgres), with the server whose programs are in the folder",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Note which servers were asked for."""
+    for choice in config.getoption("--engine-server"):
+        engine, equals, folder = choice.partition("=")
+        if engine not in ("mariadb", "mysql", "postgres") or not equals or not Path(folder).is_dir():
+            raise pytest.UsageError(
+                f"--engine-server is {choice!r}; expected mariadb, mysql or postgres, '=', and a folder of programs"
+            )
+        CHOSEN[engine] = Path(folder).resolve()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what runs on an engine by its name, where servers of others were asked for."""
+    if not CHOSEN:
+        return
+    others = {"sqlite", "mariadb", "postgres"} - {"mariadb" if engine == "mysql" else engine for engine in CHOSEN}
+    config.hook.pytest_deselected(items=[item for item in items if others.intersection(_parameters(item))])
+    items[:] = [item for item in items if not others.intersection(_parameters(item))]
+
+
+def _parameters(item: pytest.Item) -> list[object]:
+    found = getattr(item, "callspec", None)
+    return [value for value in found.params.values() if isinstance(value, str)] if found else []
 
 
 def pytest_unconfigure() -> None:

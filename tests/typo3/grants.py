@@ -8,6 +8,8 @@ from pathlib import Path
 
 from sqlalchemy import text
 
+from tests.typo3.servers import CHOSEN
+
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs/how-to/database-user.md").read_text()
 TYPO3 = json.loads((ROOT / "tests/cases/typo3_13.4.18.json").read_text())
@@ -16,7 +18,7 @@ USER = "nrllm_airflow"
 
 def documented_grants(name):
     """Return the statements that the page gives for an engine."""
-    section = {"mariadb": "MariaDB", "postgres": "PostgreSQL"}[name]
+    section = {"mariadb": "MySQL" if "mysql" in CHOSEN else "MariaDB", "postgres": "PostgreSQL"}[name]
     block = re.search(rf"## {section}\n.*?```sql\n(.*?)```", PAGE, re.DOTALL)[1]
     return [statement.strip() for statement in block.split(";") if statement.strip()]
 

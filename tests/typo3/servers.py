@@ -32,6 +32,10 @@ from sqlalchemy.pool import NullPool
 USER = "nrllm"
 DATABASE = "typo3"
 
+#: The folders of programs that are used instead of the system's, by ``mariadb``, ``mysql`` or ``postgres``, as the
+#: option ``--engine-server`` names them. With ``mysql``, MySQL stands wherever MariaDB would.
+CHOSEN: dict[str, Path] = {}
+
 # Where Debian and Homebrew keep servers that are not in everyone's PATH.
 _PLACES = [
     "/usr/sbin",
@@ -217,17 +221,25 @@ class Server:
         return {**os.environ, "TMPDIR": str(self.temporary)}
 
     def _program(self, name: str) -> str:
-        # The newest of several versions: their directories sort so, as long as the numbers have one length.
-        places = [place for pattern in _PLACES for place in sorted(glob(pattern), reverse=True)]
-        found = shutil.which(name, path=os.pathsep.join([*places, os.environ.get("PATH", os.defpath)]))
+        chosen = CHOSEN.get("mysql" if name == "mysqld" else self.name)
+        if chosen:
+            # Only there: the system's would be another version.
+            places = [str(chosen)]
+        else:
+            # The newest of several versions: their directories sort so, as long as the numbers have one length.
+            known = [place for pattern in _PLACES for place in sorted(glob(pattern), reverse=True)]
+            places = [*known, os.environ.get("PATH", os.defpath)]
+        found = shutil.which(name, path=os.pathsep.join(places))
         if not found:
             shutil.rmtree(self.directory, ignore_errors=True)
+            if chosen:
+                raise ServerError(f"{name} is not in {chosen}; expected a program of that name there")
             raise ServerError(f"{self.name}: {name} is not installed; on Debian and Ubuntu: {self.install}")
         return found
 
 
 class MariaDB(Server):
-    """A private MariaDB server."""
+    """A private MariaDB server, or a MySQL server where the tests are run on MySQL."""
 
     name = "mariadb"
     conn_type = "mysql"
@@ -238,16 +250,12 @@ class MariaDB(Server):
     kill_signal = signal.SIGKILL
 
     def _create(self) -> None:
-        self._run(
-            [
-                self._program("mariadb-install-db"),
-                "--no-defaults",
-                f"--datadir={self.directory}/data",
-                f"--tmpdir={self.temporary}",
-                "--auth-root-authentication-method=normal",
-                "--skip-test-db",
-            ]
-        )
+        data = [f"--datadir={self.directory}/data", f"--tmpdir={self.temporary}"]
+        if "mysql" in CHOSEN:
+            self._run([self._program("mysqld"), "--no-defaults", "--initialize-insecure", *data])
+        else:
+            install = [self._program("mariadb-install-db"), "--no-defaults", *data]
+            self._run([*install, "--auth-root-authentication-method=normal", "--skip-test-db"])
         # Runs at every start, before the first client is let in.
         (self.directory / "init.sql").write_text(
             f"CREATE DATABASE IF NOT EXISTS {DATABASE} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci;\n"
@@ -258,7 +266,7 @@ class MariaDB(Server):
 
     def _command(self) -> list[str]:
         return [
-            self._program("mariadbd"),
+            self._program("mysqld" if "mysql" in CHOSEN else "mariadbd"),
             "--no-defaults",
             f"--datadir={self.directory}/data",
             f"--tmpdir={self.temporary}",
@@ -275,6 +283,8 @@ class MariaDB(Server):
             "--innodb-doublewrite=OFF",
             "--innodb-buffer-pool-size=256M",
             "--innodb-use-native-aio=OFF",
+            # The year of data comes in files; MySQL takes none from a client unless told to.
+            "--local-infile=ON",
         ]
 
     def empty_database(self) -> None:

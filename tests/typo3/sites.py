@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from tests.typo3.servers import Server
+from tests.typo3.servers import CHOSEN, Server
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Site:
     """
     The database of a TYPO3 site, all of whose tables are empty when a test begins.
 
-    :ivar name: ``sqlite``, ``mariadb`` or ``postgres``
+    :ivar name: ``sqlite``, ``mariadb`` (also where the tests are run on MySQL) or ``postgres``
     :ivar engine: an engine of a user who may do anything
     :ivar connection: the fields of the Airflow connection
     :ivar conn_id: its id, defined as long as the test runs
@@ -33,6 +33,11 @@ class Site:
     @property
     def conn_id(self) -> str:
         return f"site_{self.name}"
+
+    @property
+    def is_mysql(self) -> bool:
+        """Whether the server is MySQL, which has taken MariaDB's place."""
+        return self.name == "mariadb" and "mysql" in CHOSEN
 
     def define_connection(self, conn_id: str | None = None, **changes: Any) -> str:
         """
