@@ -7,12 +7,14 @@ PYTHON ?= python3
 LOWEST_PYTHON ?= $(PYTHON)
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
+# Servers of other versions: `make test-engines ENGINES=mysql-9 PYTEST_ARGS='-k privileges'`.
+ENGINES ?= mariadb-11.8 mysql-9 postgres-16 postgres-17 postgres-18
 BENCH_ARGS ?=
 PIP_INSTALL = pip install --quiet --quiet
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo demo-ui screenshots test test-lowest bench bench-readout lint docs format build clean servers
+.PHONY: help demo demo-ui screenshots test test-lowest test-engines bench bench-readout lint docs format build clean servers
 .DELETE_ON_ERROR:
 
 help:
@@ -21,6 +23,7 @@ help:
 	@echo "make screenshots  take the pictures of the docs anew"
 	@echo "make test         all tests, on SQLite and on MariaDB and PostgreSQL servers of their own"
 	@echo "make test-lowest  the same on the oldest Airflow and libraries that are supported"
+	@echo "make test-engines the database tests on MariaDB 11.8, MySQL 9, and PostgreSQL 16, 17 and 18: ENGINES=mysql-9"
 	@echo "make bench        how long a derivation takes, on sites of any size: BENCH_ARGS='--runs 100000 --engines mariadb'"
 	@echo "make bench-readout  how long a readout of three years takes: BENCH_ARGS='--runs 100000 --engines sqlite'"
 	@echo "make lint         style and types"
@@ -43,6 +46,18 @@ test: .venv/test-installed .venv-scores/installed
 
 test-lowest: .venv-lowest/test-installed .venv-scores/installed
 	.venv-lowest/bin/python -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
+
+# One after the other. What is not to be had is named, and named again at the end.
+test-engines: .venv/test-installed
+	@PYTHON=.venv/bin/python sh tests/install-engines.sh $(ENGINES)
+	@failed= skipped=; for engine in $(ENGINES); do \
+	  if [ ! -e .engines/$$engine/bin ]; then skipped="$$skipped $$engine"; continue; fi; \
+	  echo "== $$engine"; \
+	  .venv/bin/python -m pytest -n auto --dist worksteal --engine-server $${engine%-*}=.engines/$$engine/bin \
+	    tests/database $(PYTEST_ARGS) || failed="$$failed $$engine"; \
+	done; \
+	[ -z "$$skipped" ] || echo "Skipped, not to be had here:$$skipped"; \
+	[ -z "$$failed" ] || { echo "Failed on:$$failed" >&2; exit 1; }
 
 bench: .venv/test-installed
 	.venv/bin/python -W ignore -m benchmarks.measure $(BENCH_ARGS)
@@ -70,7 +85,7 @@ build: .venv/test-installed
 	.venv/bin/python -m build
 
 clean:
-	rm -rf .venv .venv-lowest .venv-scores .venv-docs .bench .demo build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest .venv-scores .venv-docs .bench .demo .engines build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 servers:
 	@PYTHON=$(PYTHON) sh tests/install-servers.sh

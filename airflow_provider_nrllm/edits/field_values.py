@@ -30,6 +30,9 @@ _FIELD = re.compile(r"[A-Za-z0-9_]{1,64}")
 #: What TYPO3 stores for nothing, one for another.
 _EMPTY = ("", "0", "false", "[]", "{}")
 
+#: How deep JSON may be nested to be read on MySQL.
+_MYSQL_DEPTH = 100
+
 #: The most fields of a statement: SQLite takes 500 selects in one UNION.
 _FIELDS_AT_ONCE = 400
 
@@ -128,12 +131,19 @@ def _equal_as_json(dialect: Dialect, left: ColumnElement[Any], right: ColumnElem
     if dialect.name == "sqlite":
         equal = func.json(left) == func.json(right)
     elif not getattr(dialect, "is_mariadb", False):
+        # For what is nested deeper MySQL's JSON_VALID raises too.
+        composite += [_brackets(text) <= _MYSQL_DEPTH for text in (left, right)]
         equal = cast(left, mysql.JSON) == cast(right, mysql.JSON)
     elif (dialect.server_version_info or ()) >= (10, 7):
         equal = func.json_equals(left, right) == 1
     else:
         equal = cast(func.json_compact(left), LargeBinary) == cast(func.json_compact(right), LargeBinary)
     return case((and_(*composite, *valid), equal))
+
+
+def _brackets(text: ColumnElement[Any]) -> ColumnElement[int]:
+    """Return how many brackets open, those in strings among them: JSON is nested no deeper than that."""
+    return func.char_length(text) - func.char_length(func.replace(func.replace(text, "[", ""), "{", ""))
 
 
 def _flag(condition: ColumnElement[bool]) -> ColumnElement[Any]:

@@ -95,7 +95,7 @@ def test_tables_get_row_locks(make_site_to_change: Callable[[str], Site]) -> Non
     execute(
         site,
         "ALTER TABLE tx_nrllm_agentrun ENGINE=MyISAM",
-        "ALTER TABLE tx_nrllm_call_outcome ENGINE=Aria",
+        f"ALTER TABLE tx_nrllm_call_outcome ENGINE={'MyISAM' if site.product == 'mysql' else 'Aria'}",
         *filter(str.strip, block("Engines of tables, and clusters", "sql").split(";")),
     )
     derive(site)
@@ -113,11 +113,12 @@ def test_a_statement_may_take_as_long_as_the_task(
     task = operator(task_id="task", nrllm_conn_id=site.conn_id, execution_timeout=timedelta(seconds=90))
     limits = {
         "mariadb": ("SELECT @@max_statement_time", 90),
+        "mysql": ("SELECT @@max_execution_time", 90_000),
         "postgres": ("SELECT setting FROM pg_settings WHERE name = 'statement_timeout'", "90000"),
     }
     assert timedelta(seconds=90) == task.hook.statement_timeout
-    if site.name in limits:
-        query, expected = limits[site.name]
+    if site.product in limits:
+        query, expected = limits[site.product]
         with task.hook.database.snapshot() as connection:
             assert expected == connection.execute(text(query)).scalar()
 
@@ -127,7 +128,8 @@ def test_without_a_limit_a_statement_takes_as_long_as_the_server_lets_it(server_
         server_site.define_connection(extra={"options": "-c statement_timeout=70000"})
     query, expected = {
         "mariadb": ("SELECT @@max_statement_time = @@GLOBAL.max_statement_time", 1),
+        "mysql": ("SELECT @@max_execution_time = @@GLOBAL.max_execution_time", 1),
         "postgres": ("SELECT setting FROM pg_settings WHERE name = 'statement_timeout'", "70000"),
-    }[server_site.name]
+    }[server_site.product]
     with NrLlmHook(server_site.conn_id).database.snapshot() as connection:
         assert expected == connection.execute(text(query)).scalar()

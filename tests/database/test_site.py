@@ -8,12 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pytest
 from airflow.providers.common.compat.sdk import BaseHook
 from sqlalchemy import func, inspect, select, text
 
 from tests.typo3 import tables as typo3
 from tests.typo3.loader import load_case, load_typo3
-from tests.typo3.servers import MariaDB
+from tests.typo3.servers import CHOSEN, MariaDB, Postgres, ServerError
 from tests.typo3.sites import Site
 
 CASES = Path(__file__).parent.parent / "cases"
@@ -154,3 +155,9 @@ def test_servers_that_start_at_once_have_temporary_directories_of_their_own() ->
     finally:
         for server in servers:
             server.remove()
+
+
+def test_a_server_that_was_asked_for_is_never_the_systems(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(CHOSEN, "postgres", tmp_path)
+    with pytest.raises(ServerError, match=f"initdb is not in {tmp_path}"):
+        Postgres()

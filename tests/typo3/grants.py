@@ -18,7 +18,11 @@ USER = "nrllm_airflow"
 
 def documented_grants(name):
     """Return the statements that the page gives for an engine."""
-    section = {"mariadb": "MySQL" if "mysql" in CHOSEN else "MariaDB", "postgres": "PostgreSQL"}[name]
+    return statements_of({"mariadb": "MySQL" if "mysql" in CHOSEN else "MariaDB", "postgres": "PostgreSQL"}[name])
+
+
+def statements_of(section):
+    """Return the statements below a heading of the page."""
     block = re.search(rf"## {section}\n.*?```sql\n(.*?)```", PAGE, re.DOTALL)[1]
     return [statement.strip() for statement in block.split(";") if statement.strip()]
 

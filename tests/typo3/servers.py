@@ -250,12 +250,21 @@ class MariaDB(Server):
     kill_signal = signal.SIGKILL
 
     def _create(self) -> None:
-        data = [f"--datadir={self.directory}/data", f"--tmpdir={self.temporary}"]
         if "mysql" in CHOSEN:
-            self._run([self._program("mysqld"), "--no-defaults", "--initialize-insecure", *data])
+            # With the server's own settings: some of them cannot be changed afterwards.
+            settings = [part for part in self._command() if not part.startswith("--init-file")]
+            self._run([*settings, "--initialize-insecure"])
         else:
-            install = [self._program("mariadb-install-db"), "--no-defaults", *data]
-            self._run([*install, "--auth-root-authentication-method=normal", "--skip-test-db"])
+            self._run(
+                [
+                    self._program("mariadb-install-db"),
+                    "--no-defaults",
+                    f"--datadir={self.directory}/data",
+                    f"--tmpdir={self.temporary}",
+                    "--auth-root-authentication-method=normal",
+                    "--skip-test-db",
+                ]
+            )
         # Runs at every start, before the first client is let in.
         (self.directory / "init.sql").write_text(
             f"CREATE DATABASE IF NOT EXISTS {DATABASE} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci;\n"

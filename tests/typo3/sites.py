@@ -35,9 +35,9 @@ class Site:
         return f"site_{self.name}"
 
     @property
-    def is_mysql(self) -> bool:
-        """Whether the server is MySQL, which has taken MariaDB's place."""
-        return self.name == "mariadb" and "mysql" in CHOSEN
+    def product(self) -> str:
+        """The name, but ``mysql`` where MySQL stands in MariaDB's place."""
+        return "mysql" if self.name == "mariadb" and "mysql" in CHOSEN else self.name
 
     def define_connection(self, conn_id: str | None = None, **changes: Any) -> str:
         """
