@@ -50,13 +50,14 @@ test-lowest: .venv-lowest/test-installed .venv-scores/installed
 # One after the other. What is not to be had is named, and named again at the end.
 test-engines: .venv/test-installed
 	@PYTHON=.venv/bin/python sh tests/install-engines.sh $(ENGINES)
-	@failed= skipped=; for engine in $(ENGINES); do \
+	@failed= skipped= tested=; for engine in $(ENGINES); do \
 	  if [ ! -e .engines/$$engine/bin ]; then skipped="$$skipped $$engine"; continue; fi; \
-	  echo "== $$engine"; \
+	  tested=1; echo "== $$engine"; \
 	  .venv/bin/python -m pytest -n auto --dist worksteal --engine-server $${engine%-*}=.engines/$$engine/bin \
 	    tests/database $(PYTEST_ARGS) || failed="$$failed $$engine"; \
 	done; \
 	[ -z "$$skipped" ] || echo "Skipped, not to be had here:$$skipped"; \
+	[ -n "$$tested" ] || { echo "No engine was to be had: nothing was tested" >&2; exit 1; }; \
 	[ -z "$$failed" ] || { echo "Failed on:$$failed" >&2; exit 1; }
 
 bench: .venv/test-installed

@@ -17,9 +17,9 @@ from typing import Any
 
 from sqlalchemy import delete, select, text
 
-from airflow_provider_nrllm.outcomes.evidence import OWN_ROW_AGE
 from airflow_provider_nrllm.outcomes.payloads import target_of
 from airflow_provider_nrllm.outcomes.rules import ENDED
+from benchmarks.many import ManySite, measure_many
 from benchmarks.plans import recorded, scanned
 from benchmarks.servers import ENGINES, KeptSite
 from benchmarks.ways import Needed, floor, row_at_a_time
@@ -55,7 +55,7 @@ class Benchmark:
     :param page_size: of the derivations; None for the operator's own
     """
 
-    def __init__(self, site: KeptSite, page_size: int | None) -> None:
+    def __init__(self, site: KeptSite | ManySite, page_size: int | None) -> None:
         self.site = site
         self.page_size = page_size
         os.environ["AIRFLOW_CONN_NRLLM_BENCHMARK"] = json.dumps(site.connection)
@@ -76,22 +76,14 @@ class Benchmark:
             return f"{self.site.name} {connection.execute(text(query)).scalar_one()}"
 
     def needed(self, partition: Partition) -> Needed:
-        """Return what a derivation of the partition has to read and write where nothing of it is answered."""
+        """Return the runs that a derivation of the partition answers where nothing of it is answered."""
         runs, writes = self._settled(partition)
-        records: dict[str, list[int]] = {}
-        for target in dict.fromkeys(target_of(payload) for _, _, payload in writes):
-            if target:
-                records.setdefault(target.table, []).append(target.uid)
-        first, last = min(at for _, at, _ in writes) - OWN_ROW_AGE, max(at for _, at, _ in writes) + WINDOW
-        of_account = select(event.c.uid).where(event.c.kind == "tool_write", event.c.crdate.between(first, last))
-        with self.site.engine.connect() as connection:
-            events = list(connection.execute(of_account.order_by(event.c.crdate)).scalars())
+        tables = {target.table for _, _, payload in writes if (target := target_of(payload))}
         columns = {
             table: [name for name in ("uid", "deleted", "tstamp", "t3ver_wsid") if name in metadata.tables[table].c]
-            for table in records
+            for table in tables
         }
-        # What is written for a run is not known here, and of no account for how long it takes.
-        return Needed(list(runs), events, records, columns, dict.fromkeys(runs.values(), "accepted_unchanged"))
+        return Needed(partition, list(runs), list(runs.values()), columns)
 
     def _settled(self, partition: Partition) -> tuple[dict[int, str], list[Row]]:
         """Return the runs that settled in the partition, and their writes in the order of time."""
@@ -149,7 +141,7 @@ class Benchmark:
 
     def plans(self) -> tuple[int, set[str]]:
         """Return how many statements a day's derivation has, and which tables they read from end to end."""
-        self.forget(self.needed(DAY_PARTITION).outcomes)
+        self.forget(self.needed(DAY_PARTITION).uuids)
         with recorded(self.hook.database.engine) as statements:
             for page in self.hook.pages(*DAY_PARTITION, window=WINDOW, page_size=1000):
                 self.hook.record_observed(page.runs, page.outcomes(LAST))
@@ -163,36 +155,43 @@ class Benchmark:
 
 def measure(benchmark: Benchmark, name: str, partition: Partition, times: int) -> dict[str, Any]:
     """
-    Measure a partition in the three ways; its runs are answered at the end.
+    Measure a partition in all ways; its runs are answered at the end.
 
     Of each is the best of several taken: what else the machine does can only add to it.
     """
     needed = benchmark.needed(partition)
     mark = "?" if benchmark.site.name == "sqlite" else "%s"
-    runs = len(needed.outcomes)
+    runs = len(needed.uuids)
 
     def forget() -> None:
-        benchmark.forget(None if partition == ALL else needed.outcomes)
+        benchmark.forget(None if partition == ALL else needed.uuids)
 
     forget()
     rows_seconds, rows_runs = row_at_a_time(benchmark.connect, needed, mark, SAMPLE)
     rows = rows_seconds * runs / rows_runs
-    floors, derived = [], []
+    floors: dict[bool, list[float]] = {False: [], True: []}
+    derived = []
     for _ in range(times):
-        forget()
-        floors.append(floor(benchmark.connect, needed))
+        for rules, taken in floors.items():
+            forget()
+            seconds, found = floor(benchmark.connect, needed, rules=rules)
+            assert found == runs, (found, runs)
+            taken.append(seconds)
         forget()
         derived.append(benchmark.derive(partition)[0])
         assert derived[-1]["runs"] == runs, (derived[-1], runs)
     least = min(one["seconds"] for one in derived)
+    bare, with_rules = (min(taken) for taken in floors.values())
     return {
         "what": name,
         "runs": runs,
-        "floor": round(min(floors), 3),
+        "floor": round(bare, 3),
+        "floor with rules": round(with_rules, 3),
         "derivation": round(least, 3),
         "row at a time": round(rows, 3),
         "of so many runs": rows_runs,
-        "times the floor": round(least / min(floors), 2),
+        "times the floor": round(least / bare, 2),
+        "times the floor with rules": round(least / with_rules, 2),
         "times as fast as row at a time": round(rows / least, 1),
         "peak MB": round(max(one["peak"] for one in derived)),
         "own MB": round(max(one["own"] for one in derived)),
@@ -216,11 +215,11 @@ def two_at_once(benchmark: Benchmark) -> dict[str, Any]:
 def main() -> None:
     """Build the sites that are not there yet, and print what was measured."""
     parser = argparse.ArgumentParser(description=__doc__.strip().partition("\n")[0])
-    parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--runs", nargs="+", type=int, default=[10_000])
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES)
     parser.add_argument("--page-size", type=int)
     parser.add_argument("--times", type=int, default=3, help="of each is the best taken")
-    parts = ("all", "day", "plans", "two")
+    parts = ("all", "day", "plans", "two", "many")
     parser.add_argument("--only", nargs="+", choices=parts, default=parts)
     parser.add_argument("--event-text", type=int, default=1000)
     parser.add_argument("--history-text", type=int, default=500)
@@ -228,16 +227,20 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as home:
         os.environ.update(AIRFLOW_HOME=home, AIRFLOW__CORE__UNIT_TEST_MODE="True", AIRFLOW__CORE__LOAD_EXAMPLES="False")
         for name in arguments.engines:
-            site = KeptSite(name, arguments.runs, texts=Texts(arguments.event_text, arguments.history_text))
-            try:
-                report(Benchmark(site, arguments.page_size), arguments)
-            finally:
-                site.close()
+            if {*arguments.only} - {"many"}:
+                for runs in arguments.runs:
+                    site = KeptSite(name, runs, texts=Texts(arguments.event_text, arguments.history_text))
+                    try:
+                        report(Benchmark(site, arguments.page_size), runs, arguments)
+                    finally:
+                        site.close()
+            if "many" in arguments.only:
+                measure_many(name, lambda site: Benchmark(site, arguments.page_size).derive(ALL)[0])
 
 
-def report(benchmark: Benchmark, arguments: argparse.Namespace) -> None:
-    """Print what was measured on one engine."""
-    print(f"== {benchmark.version()}, {arguments.runs} runs", flush=True)
+def report(benchmark: Benchmark, runs: int, arguments: argparse.Namespace) -> None:
+    """Print what was measured on one site."""
+    print(f"== {benchmark.version()}, {runs} runs", flush=True)
     if "all" in arguments.only:
         print(measure(benchmark, "everything at once", ALL, arguments.times), flush=True)
     else:

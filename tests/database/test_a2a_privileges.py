@@ -39,7 +39,7 @@ def restricted(a2a_server: Site) -> Iterator[Site]:
     """A site with a completed task, whose connection is that of the documented user."""
     hook_of(a2a_server).complete(add_task(a2a_server.engine, 1), result(), seal=seal)
     add_task(a2a_server.engine, 2)
-    grant(a2a_server, {"mariadb": "MariaDB", "postgres": "PostgreSQL"}[a2a_server.name])
+    grant(a2a_server, {"mariadb": "MariaDB and MySQL", "postgres": "PostgreSQL"}[a2a_server.name])
     a2a_server.define_connection(login=USER, password="change-me")
     yield a2a_server
     with a2a_server.engine.begin() as connection:

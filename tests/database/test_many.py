@@ -2,52 +2,17 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from sqlalchemy import insert
 
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
 from airflow_provider_nrllm.outcomes.rules import ObservedOutcome
 from benchmarks.plans import recorded
+from tests.typo3.many import START, lay_writes
 from tests.typo3.runs import DAY
 from tests.typo3.sites import Site
-from tests.typo3.tables import event, history, metadata, run
+from tests.typo3.tables import event, run
 
-START = 1_760_000_000
 END = START + 100 * DAY
-
-
-def lay_writes(site: Site, writes: list[tuple[int, str, int]], uuids: list[str]) -> None:
-    """Lay ended runs, and a write for each ``run, table, uid of the record``, a second apart."""
-    with site.engine.begin() as connection:
-        rows = [
-            {"uid": uid, "uuid": uuid, "status": "completed", "crdate": START, "finished_at": START + len(writes)}
-            for uid, uuid in enumerate(uuids, 1)
-        ]
-        connection.execute(insert(run), rows)
-        events = [
-            {
-                "uid": number,
-                "run": run_uid,
-                "sequence": number,
-                "kind": "tool_write",
-                "crdate": START + number,
-                "payload": json.dumps({"writeTargetTable": table, "writeTargetUid": uid}),
-            }
-            for number, (run_uid, table, uid) in enumerate(writes, 1)
-        ]
-        connection.execute(insert(event), events)
-        records = sorted({uid for _, table, uid in writes if table == "tt_content"})
-        if records:
-            connection.execute(
-                insert(metadata.tables["tt_content"]), [{"uid": uid, "tstamp": START} for uid in records]
-            )
-            rows = [
-                {"uid": n, "tstamp": START, "actiontype": 1, "tablename": "tt_content", "recuid": uid}
-                for n, uid in enumerate(records, 1)
-            ]
-            connection.execute(insert(history), rows)
 
 
 def answers(site: Site) -> tuple[dict[str, ObservedOutcome], int]:
@@ -61,7 +26,7 @@ def answers(site: Site) -> tuple[dict[str, ObservedOutcome], int]:
 
 
 def test_a_page_may_name_tens_of_thousands_of_tables(site: Site) -> None:
-    lay_writes(site, [(n // 100 + 1, f"table_{n}", 1) for n in range(40_000)], [f"run-{n}" for n in range(400)])
+    lay_writes(site.engine, [(n // 100 + 1, f"table_{n}", 1) for n in range(40_000)], [f"run-{n}" for n in range(400)])
     found, _ = answers(site)
     # None of them is there, and the answer comes late (ADR-185).
     assert dict.fromkeys((f"run-{n}" for n in range(400)), ObservedOutcome.UNKNOWN) == found
@@ -79,7 +44,7 @@ def test_a_page_may_name_tens_of_thousands_of_tables(site: Site) -> None:
 def test_what_spans_pages_is_read_on_its_first_and_on_its_last(
     site: Site, writes: list[tuple[int, str, int]], uuids: list[str]
 ) -> None:
-    lay_writes(site, writes, uuids)
+    lay_writes(site.engine, writes, uuids)
     hook = NrLlmHook(site.conn_id)
     with recorded(hook.database.engine) as statements:
         pages = [page.outcomes(END) for page in hook.pages(None, END, window=7 * DAY, page_size=1000)]
@@ -89,9 +54,8 @@ def test_what_spans_pages_is_read_on_its_first_and_on_its_last(
 
 def test_runs_that_wait_are_passed_over_by_one_statement(site: Site) -> None:
     count = 5000
-    lay_writes(site, [(n + 1, "tt_content", 1) for n in range(count)], [f"run-{n}" for n in range(count)])
-    with site.engine.begin() as connection:
-        connection.execute(run.update().values(status="waiting_for_approval", finished_at=0))
+    writes = [(n + 1, "tt_content", 1) for n in range(count)]
+    lay_writes(site.engine, writes, [f"run-{n}" for n in range(count)], status="waiting_for_approval")
     found, waiting = answers(site)
     assert {} == found
     with site.engine.begin() as connection:
