@@ -12,12 +12,11 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from airflow_provider_nrllm.outcomes.evidence import OWN_ROW_AGE
 from airflow_provider_nrllm.outcomes.payloads import target_of
-from tests.typo3.year import BEGIN, DAY, DELETE, END, MODIFY
+from tests.typo3.year import BEGIN, DAY, DELETE, MODIFY
 
 #: A DB-API connection, and the mark of a parameter on its driver.
 Connect = Callable[[], Any]
@@ -74,6 +73,12 @@ def floor(connect: Connect, needed: Needed, *, rules: bool) -> tuple[float, int]
     return taken, answered
 
 
+WRITES = (
+    "SELECT e.run, e.crdate, e.payload, r.uuid, r.status, r.finished_at FROM tx_nrllm_agentrun_event e "
+    "JOIN tx_nrllm_agentrun r ON r.uid = e.run WHERE e.kind = 'tool_write' AND"
+)
+
+
 class _Floor:
     """The statements of a floor."""
 
@@ -83,32 +88,19 @@ class _Floor:
         self.rules = rules
 
     def pages(self) -> Iterator[list[tuple[str, str]]]:
-        """Yield the outcomes of the runs, some thousand at once."""
+        """Yield the outcomes of the runs, a thousand at once."""
         start, end = self.needed.partition
+        first = BEGIN if start is None else start - WINDOW - OWN_ROW_AGE
+        writes = self.rows(f"{WRITES} e.crdate >= {first} AND e.crdate < {end}")
         if start is not None:
-            ended = self.rows(
+            late = self.rows(
                 f"SELECT uid FROM tx_nrllm_agentrun WHERE finished_at >= {start} AND finished_at < {end} "
                 "AND status IN ('completed', 'failed', 'cancelled')"
             )
-            yield self.outcomes(start - WINDOW - OWN_ROW_AGE, end, [uid for (uid,) in ended])
-            return
-        slices = max(1, len(self.needed.runs) // CHUNK)
-        bounds = [BEGIN + (END - BEGIN) * n // slices for n in range(slices)] + [end]
-        for first, last in pairwise(bounds):
-            yield self.outcomes(first, last, [])
-
-    def outcomes(self, first: int, last: int, late: Sequence[int]) -> list[tuple[str, str]]:
-        """Return the outcomes of the runs that wrote between two moments, and of those that ended late."""
-        start, end = self.needed.partition
-        query = (
-            "SELECT e.run, e.crdate, e.payload, r.uuid, r.status, r.finished_at FROM tx_nrllm_agentrun_event e "
-            "JOIN tx_nrllm_agentrun r ON r.uid = e.run WHERE e.kind = 'tool_write' AND "
-        )
-        writes = self.rows(f"{query} e.crdate >= {first} AND e.crdate < {last}")
-        known = {row[0] for row in writes}
-        others = f"AND (e.crdate < {first} OR e.crdate >= {last})"
-        for some in _chunks(sorted(known.union(late))):
-            writes += self.rows(f"{query} e.run IN ({', '.join(map(str, some))}) {others}")
+            # What they wrote before that.
+            for some in _chunks(sorted({row[0] for row in writes}.union(uid for (uid,) in late))):
+                listed = ", ".join(map(str, some))
+                writes += [row for row in self.rows(f"{WRITES} e.run IN ({listed})") if row[1] < first]
         of_run: dict[int, list[Any]] = {}
         for row in writes:
             of_run.setdefault(row[0], []).append(row)
@@ -117,9 +109,13 @@ class _Floor:
             for rows in of_run.values()
             if rows[0][4] in ("completed", "failed", "cancelled")
             and (start or 0) <= max(rows[0][5], max(row[1] for row in rows) + WINDOW) < end
-            # A run is answered where its first write is.
-            and (start is not None or first <= min(row[1] for row in rows) < last)
         ]
+        for page in _chunks(settled):
+            yield self.outcomes(page)
+
+    def outcomes(self, settled: Sequence[list[Any]]) -> list[tuple[str, str]]:
+        """Return the outcomes of runs, of each of which there are the rows of its writes."""
+        first = min(row[1] for rows in settled for row in rows)
         answered = set()
         for some in _chunks([rows[0][3] for rows in settled]):
             uuids = ", ".join(f"'{uuid}'" for uuid in some)
@@ -141,9 +137,10 @@ class _Floor:
         for table, uids in records.items():
             for some in _chunks(sorted(uids)):
                 listed = ", ".join(map(str, some))
+                # By the records, whatever else there is an index on.
                 for row in self.rows(
                     "SELECT recuid, tstamp, uid, actiontype, workspace FROM sys_history WHERE "
-                    f"tablename = '{table}' AND recuid IN ({listed}) AND tstamp >= {first - OWN_ROW_AGE}"
+                    f"tablename = '{table}' AND recuid IN ({listed}) AND tstamp + 0 >= {first - OWN_ROW_AGE}"
                 ):
                     histories.setdefault((table, row[0]), []).append(row)
                 columns = ", ".join(self.needed.columns[table])
