@@ -18,6 +18,7 @@ from sqlalchemy.pool import NullPool
 from tests.typo3.many import lay_writes
 from tests.typo3.servers import MariaDB, Postgres, Server
 from tests.typo3.tables import create_tables, empty_tables
+from tests.typo3.year import analyze
 
 _SERVERS: dict[str, type[Server]] = {"mariadb": MariaDB, "postgres": Postgres}
 
@@ -83,6 +84,7 @@ def measure_many(name: str, derive: Callable[[ManySite], dict[str, Any]]) -> Non
             for what, lay in CASES.items():
                 empty_tables(site.engine)
                 lay(site.engine)
+                analyze(site.engine)
                 taken = derive(site)
                 print({"what": what, "runs": taken["runs"], "derivation": round(taken["seconds"], 3)}, flush=True)
         finally:
