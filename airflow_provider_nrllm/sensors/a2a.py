@@ -56,6 +56,7 @@ class NrLlmA2ATaskSensor(BaseSensorOperator):
 
         :raises NrLlmA2ATaskNotFoundError: where there is no such task, or it went with its run; not retried
         """
+        self.hook.require_tables()
         if not self.deferrable:
             return super().execute(context)
         return self._wait(context, datetime.now(UTC) + timedelta(seconds=self.timeout))
@@ -85,7 +86,6 @@ class NrLlmA2ATaskSensor(BaseSensorOperator):
 
     def poke(self, context: Context) -> PokeReturnValue:  # noqa: ARG002 - Airflow hands it in
         """Return whether the task has ended, and its state."""
-        self.hook.require_tables()
         try:
             state = self.hook.state(self.a2a_task_id)
         except TaskNotFoundError:
