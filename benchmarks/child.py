@@ -16,6 +16,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
 
 def _memory(field: str) -> float:
     """Return a field of this process's memory, in MB (Linux)."""
@@ -23,6 +26,21 @@ def _memory(field: str) -> float:
         if line.startswith(f"{field}:"):
             return int(line.split()[1]) / 1024
     raise KeyError(field)
+
+
+def _count_connections(engine: Engine) -> list[int]:
+    """Return a list to which each connection that is opened adds a 1."""
+    opened: list[int] = []
+    event.listen(engine, "connect", lambda *_: opened.append(1))
+    return opened
+
+
+def _to_connect(engine: Engine) -> float:
+    """Return how many seconds it takes to open a connection and close it, on the average of ten."""
+    begun = time.perf_counter()
+    for _ in range(10):
+        engine.connect().close()
+    return (time.perf_counter() - begun) / 10
 
 
 def main(job: dict[str, Any]) -> None:
@@ -49,13 +67,15 @@ def main(job: dict[str, Any]) -> None:
         assert works, message
         print("ready", flush=True)
         sys.stdin.readline()
+        connected = _count_connections(operator.hook.database.engine)
         # Forget the peak of the imports.
         Path("/proc/self/clear_refs").write_text("5")
         before, begun = _memory("VmRSS"), time.perf_counter()
         result = operator.execute({})
         taken = time.perf_counter() - begun
         peak = _memory("VmHWM")
-        print(json.dumps({"seconds": taken, "runs": result["runs_answered"], "peak": peak, "own": peak - before}))
+        found = {"seconds": taken, "runs": result["runs_answered"], "peak": peak, "own": peak - before}
+        print(json.dumps({**found, "connecting": sum(connected) * _to_connect(operator.hook.database.engine)}))
 
 
 if __name__ == "__main__":

@@ -186,6 +186,7 @@ def measure(benchmark: Benchmark, name: str, partition: Partition, times: int) -
         "floor": round(bare, 3),
         "floor with rules": round(with_rules, 3),
         "derivation": round(least, 3),
+        "of it connecting": round(min(one["connecting"] for one in derived), 3),
         "row at a time": round(rows, 3),
         "of so many runs": rows_runs,
         "times the floor": round(least / bare, 2),

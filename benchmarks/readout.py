@@ -27,6 +27,7 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     "one dimension": {"group_by": "served_model"},
     "two dimensions": {"group_by": ["configuration", "served_model"]},
     "with runs": {"group_by": "served_model", "runs": True},
+    "with both audits": {"group_by": "served_model", "edited_audit": True},
 }
 
 
