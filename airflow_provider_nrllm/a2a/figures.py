@@ -39,7 +39,7 @@ class RunFigures:
         """
         Return what to set of a run's row.
 
-        :raises ValueError: names the figure that is none, and what was expected
+        :raises ValueError: names the invalid figure, and what was expected
         """
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: _checked(name, value) for name, value in given.items() if value is not None}

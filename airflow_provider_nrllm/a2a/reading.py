@@ -41,7 +41,7 @@ class TaskFilter:
     :param context_ids: those of these contexts, such as the caller's own: the tables know no owner. None for all
     :param states: those in one of these states
     :param status_after: those whose status was reached then or later, in Unix seconds
-    :raises ValueError: for a state that is none, or a time that is no whole number
+    :raises ValueError: for an unknown state, or a time that is not a whole number
     """
 
     context_id: str | None = None

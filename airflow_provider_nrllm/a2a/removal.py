@@ -26,7 +26,7 @@ from airflow_provider_nrllm.database.conditions import value_among
 
 
 def tasks_of(dialect: str, task_ids: Sequence[str], runs: Sequence[int]) -> ColumnElement[bool]:
-    """Return whether a task is one of these, or of one of these runs; what can be no id is none."""
+    """Return whether a task is one of these, or of one of these runs; an invalid id matches none."""
     by_id = [is_task(dialect, task_id) for task_id in task_ids if is_id(task_id)]
     return or_(false(), task.c.run.in_(runs), *by_id)
 

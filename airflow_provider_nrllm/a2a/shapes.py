@@ -54,7 +54,7 @@ def check_message(message: Any, place: str) -> None:
     """
     _check_object(message, place, _MESSAGE, "messageId")
     if message.get("role") not in ROLES:
-        raise ValueError(f"{place}.role: none of A2A 1.0; expected {' or '.join(ROLES)}")
+        raise ValueError(f"{place}.role: not a role of A2A 1.0; expected {' or '.join(ROLES)}")
 
 
 def _listed(values: Any, place: str) -> Sequence[Any]:

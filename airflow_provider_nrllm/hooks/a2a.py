@@ -104,8 +104,8 @@ class NrLlmA2AHook(SiteHook):
         :param claimed_by: the worker that holds the run; None where no worker does, and the run is under no lease
         :param figures: what the run took; written with its end, since the runtime may not write it after that
         :param now: the time of the status, in Unix seconds; by default the present, once the locks are had
-        :raises ValueError: for figures that are none, or a result that has not the shape of A2A 1.0; before anything
-            is sealed or locked
+        :raises ValueError: for invalid figures, or a result without the shape of A2A 1.0; before anything is
+            sealed or locked
         :raises TaskNotFoundError: where there is no such task
         """
         for offered in (result, redacted):
@@ -295,7 +295,7 @@ class NrLlmA2AHook(SiteHook):
         :param page_size: how many tasks a page may have, 1 to 100 as A2A has it
         :param page_token: the ``next_page_token`` of the page before; empty for the first page
         :param include_artifacts: whether to read the artifacts too
-        :raises ValueError: for a page size out of range, a token that no page gave, or a filter that is none
+        :raises ValueError: for an invalid page size, page token or filter
         """
         if type(page_size) is not int or not 1 <= page_size <= 100:
             raise ValueError(f"page_size is {page_size!r}; expected 1 to 100")
