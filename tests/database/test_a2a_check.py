@@ -157,6 +157,37 @@ def test_a_planted_violation_is_found_and_none_else(
     assert "open" not in " ".join(map(str, found))
 
 
+@pytest.mark.parametrize(
+    "plant",
+    [lose_event(0), lose_event(2), move_status(1), add({**STATUS, "revision": 2, "position": 3})],
+    ids=["a gap", "no status", "an artifact missing", "two statuses"],
+)
+def test_the_projector_writes_a_revision_anew_whose_events_were_deleted(
+    a2a_site: Site, plant: Callable[[Site], None]
+) -> None:
+    # As the reference advises.
+    hook = hook_of(a2a_site)
+    hook.complete(add_task(a2a_site.engine), result(), seal=seal, now=NOW)
+    hook.project()
+    plant(a2a_site)
+    assert [] != hook.check(lag=10**10)[0]
+    with a2a_site.engine.begin() as connection:
+        connection.execute(delete(event).where(event.c.task == 1, event.c.revision == 2))
+    assert 3 == hook.project().events
+    assert [] == hook.check(lag=10**10)[0]
+
+
+@pytest.mark.parametrize("change", [{"ceiling": "none"}, {"status_message": "open text"}])
+def test_a_scrub_mends_content_that_should_not_be_there(a2a_site: Site, change: dict[str, Any]) -> None:
+    hook = hook_of(a2a_site)
+    hook.complete(add_task(a2a_site.engine), result(), seal=seal, now=NOW)
+    hook.project()
+    change_task(**change)(a2a_site)
+    assert [] != hook.check(lag=10**10)[0]
+    hook.scrub("none", ["task-1"])
+    assert [] == hook.check(lag=10**10)[0]
+
+
 def test_a_database_in_good_order_has_no_violation(a2a_site: Site) -> None:
     hook = hook_of(a2a_site)
     ends = ["complete", "fail", "scrub", "none made", "redacted", "not stored"]
