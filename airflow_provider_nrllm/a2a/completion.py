@@ -12,8 +12,8 @@ from sqlalchemy import update
 from sqlalchemy.engine import Connection
 
 from airflow_provider_nrllm.a2a import rules as a2a
-from airflow_provider_nrllm.a2a.rows import end_run, lock_run_and_task, present, task, without_content
-from airflow_provider_nrllm.a2a.rules import AGREES, GOES_ON, RUNS, TERMINAL, Ceiling, Decision, Reason, RunState, State
+from airflow_provider_nrllm.a2a.rows import end_run, lock_run_and_task, present, state_of, task, without_content
+from airflow_provider_nrllm.a2a.rules import AGREES, GOES_ON, OPEN, RUNS, Ceiling, Decision, Reason, RunState, State
 from airflow_provider_nrllm.a2a.sealed import Sealed, UnsealedValueError, Unwritable, sealed_values, stored_list
 from airflow_provider_nrllm.database.errors import may_pass
 from airflow_provider_nrllm.database.site import SiteDatabase
@@ -74,13 +74,13 @@ class Attempt:
 
     def unchanged(self, task_row: Any) -> Completion:
         """Return how the task stands, nothing having been written."""
-        return Completion(self.task_id, State(task_row.state), task_row.reason, changed=False)
+        return Completion(self.task_id, state_of(task_row), task_row.reason, changed=False)
 
     def write(
         self, connection: Connection, run_state: RunState, ceiling: Ceiling, task_row: Any, decision: Decision
     ) -> Completion:
         """Write what was decided: the task, and its run with it."""
-        if decision.state is None or task_row.state in TERMINAL:
+        if decision.state is None or task_row.state not in OPEN:
             # Nothing comes after a terminal state, and a lost run is another's to end.
             return self.unchanged(task_row)
         stored = decision.stored or Sealed()

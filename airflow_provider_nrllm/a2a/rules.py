@@ -34,6 +34,9 @@ class State(StrEnum):
 #: Nothing comes after one of these.
 TERMINAL: Final = (State.COMPLETED, State.FAILED, State.CANCELED, State.REJECTED)
 
+#: A task in one of these goes on. A state of a newer version is in neither list: it may be an end.
+OPEN: Final = (State.SUBMITTED, State.WORKING, State.INPUT_REQUIRED, State.AUTH_REQUIRED)
+
 #: The run's statuses: a result is made by a running run only; a run that goes on may fail.
 RUNS: Final = ("running",)
 GOES_ON: Final = ("queued", "running", "waiting_for_approval", "waiting_for_input")

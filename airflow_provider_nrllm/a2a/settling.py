@@ -9,8 +9,8 @@ from sqlalchemy.engine import Connection
 
 from airflow_provider_nrllm.a2a import rules as a2a
 from airflow_provider_nrllm.a2a.completion import Attempt
-from airflow_provider_nrllm.a2a.rows import ENDED, lock_run_and_task, run, task
-from airflow_provider_nrllm.a2a.rules import RunState, State, TaskNotFoundError
+from airflow_provider_nrllm.a2a.rows import lock_run_and_task, run, task
+from airflow_provider_nrllm.a2a.rules import OPEN, RunState, State, TaskNotFoundError
 from airflow_provider_nrllm.outcomes import rules as outcomes
 
 
@@ -38,7 +38,7 @@ def left_tasks(connection: Connection, after: int, page_size: int, *, ended_befo
         .select_from(task.join(run, run.c.uid == task.c.run))
         .where(
             task.c.uid > after,
-            task.c.state.not_in(ENDED),
+            task.c.state.in_([state.value for state in OPEN]),
             run.c.status.in_(sorted(outcomes.ENDED)),
             run.c.finished_at < ended_before,
         )

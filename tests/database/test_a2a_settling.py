@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_nrllm.a2a.rules import State
 from airflow_provider_nrllm.a2a.settling import Settling
 from tests.typo3.a2a_results import result, seal
 from tests.typo3.a2a_sites import hook_of
@@ -43,6 +44,18 @@ def test_a_task_whose_run_goes_on_is_left(a2a_site: Site, status: str) -> None:
     add_task(a2a_site.engine, run_row={"status": status, "finished_at": 0})
     assert Settling() == hook_of(a2a_site).settle(now=NOW)
     assert "working" == row_of(a2a_site.engine, task, 1)["state"]
+
+
+def test_a_task_in_a_state_of_a_newer_version_is_left_for_it_may_be_an_end(a2a_site: Site) -> None:
+    add_task(a2a_site.engine, 1, state="a newer end", run_row={"status": "failed", "finished_at": LONG_AGO})
+    add_task(a2a_site.engine, 2, state="a newer end", run_row={"status": "running"})
+    hook = hook_of(a2a_site)
+    before = rows_of(a2a_site.engine, task), rows_of(a2a_site.engine, run)
+    assert Settling() == hook.settle(now=NOW)
+    for task_id in ("task-1", "task-2"):
+        for done in (hook.complete(task_id, result(), seal=seal), hook.fail(task_id)):
+            assert (State.UNSPECIFIED, False) == (done.state, done.changed)
+    assert before == (rows_of(a2a_site.engine, task), rows_of(a2a_site.engine, run))
 
 
 def test_a_run_that_has_just_ended_is_the_extensions_to_settle(a2a_site: Site) -> None:
