@@ -82,8 +82,9 @@ def open_engine(conn_id: str, seconds: float | None = None) -> Engine:
         prepare_connection(connection, _package(connection), seconds)
         return connection
 
-    # hide_parameters: an error's text goes into the task's log, and parameters are data.
-    engine = create_engine(driver.url, creator=creator, poolclass=NullPool, hide_parameters=True)
+    # hide_parameters: an error's text goes into the task's log, and parameters are data. A site may have many tables,
+    # and each page another choice of them: of the statements that SQLAlchemy compiles, few are kept.
+    engine = create_engine(driver.url, creator=creator, poolclass=NullPool, hide_parameters=True, query_cache_size=100)
     prepare_transactions(engine, seconds)
     return engine
 

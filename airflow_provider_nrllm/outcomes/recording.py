@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import delete, insert, literal, literal_column, select, union_all
-from sqlalchemy.sql import ColumnElement, Delete, Insert, Select
+from sqlalchemy import BigInteger, delete, insert, literal, literal_column, select, union_all
+from sqlalchemy.sql import Delete, Insert, Select
 
 from airflow_provider_nrllm.database.conditions import same_id, value_among
 from airflow_provider_nrllm.database.tables import outcome, run
@@ -33,10 +33,11 @@ def insert_observed(runs: Mapping[str, Collection[int]], now: int) -> Insert:
     :param runs: the uids of the runs by outcome, one run of each uuid
     """
     columns = ("pid", "correlation_id", "outcome", "crdate", "tstamp")
-    stamp: ColumnElement[int] = literal_column(str(int(now)))
+    # A parameter: with the second in its text, a statement would be compiled, and kept, for each page.
+    stamp = literal(now, BigInteger)
     rows = [
         select(literal_column("0"), run.c.uuid, literal(value), stamp, stamp).where(among(run.c.uid, uids))
-        for value, uids in runs.items()
+        for value, uids in sorted(runs.items())
     ]
     return insert(outcome).from_select(columns, union_all(*rows) if len(rows) > 1 else rows[0])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from airflow_provider_nrllm.hooks.nrllm import NrLlmHook
@@ -27,6 +29,22 @@ def test_a_page_of_1000_runs_costs_as_many_statements_as_one_of_10(site: Site) -
     small, large = statements_of_first_page(site, 10), statements_of_first_page(site, 1000)
 
     assert small == large
+
+
+def test_no_more_statements_are_kept_after_many_pages_than_after_a_few(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # SQLAlchemy keeps what it compiled, with the uids of the page it was compiled for.
+    clock = itertools.count(START)
+    monkeypatch.setattr("airflow_provider_nrllm.hooks.nrllm.time.time", lambda: next(clock))
+    load_case(site.engine, many_runs(300))
+    hook = NrLlmHook(site.conn_id)
+    kept = []
+    for page in hook.pages(None, START + 100 * DAY, window=7 * DAY, page_size=10):
+        hook.record_observed(page.runs, page.outcomes(START + 100 * DAY))
+        kept.append(len(hook.database.engine._compiled_cache))
+    assert 30 == len(kept)
+    assert kept[4] == kept[-1]
 
 
 def test_a_run_is_on_the_page_of_its_last_write(site: Site) -> None:
