@@ -12,8 +12,21 @@ from sqlalchemy import update
 from sqlalchemy.engine import Connection
 
 from airflow_provider_nrllm.a2a import rules as a2a
+from airflow_provider_nrllm.a2a.removal import empty_events
 from airflow_provider_nrllm.a2a.rows import end_run, lock_run_and_task, present, state_of, task, without_content
-from airflow_provider_nrllm.a2a.rules import AGREES, GOES_ON, OPEN, RUNS, Ceiling, Decision, Reason, RunState, State
+from airflow_provider_nrllm.a2a.rules import (
+    AGREES,
+    GOES_ON,
+    KEEPS,
+    OPEN,
+    RUNS,
+    Ceiling,
+    Decision,
+    Reason,
+    RunState,
+    State,
+    TaskNotFoundError,
+)
 from airflow_provider_nrllm.a2a.sealed import Sealed, UnsealedValueError, Unwritable, sealed_values, stored_list
 from airflow_provider_nrllm.database.errors import may_pass
 from airflow_provider_nrllm.database.site import SiteDatabase
@@ -86,7 +99,9 @@ class Attempt:
         stored = decision.stored or Sealed()
         history = _history(task_row, ceiling, decision, stored)
         artifacts = stored_list(stored.artifacts if decision.state is State.COMPLETED else None)
-        content = {"status_message": stored.message, "artifacts": artifacts, "history": history}
+        content = {"status_message": stored.message, "artifacts": artifacts}
+        if history != task_row.history:
+            content["history"] = history
         now = present(self.now)
         values = {
             "state": decision.state.value,
@@ -97,6 +112,9 @@ class Attempt:
         }
         for some in _statements(values, content, self.largest_statement):
             connection.execute(update(task).where(task.c.uid == task_row.uid).values(some))
+        if ceiling not in KEEPS or a2a.strictest(task_row.ceiling) is not ceiling:
+            # What was told under a looser ceiling does not outlive it.
+            empty_events(connection, [], [task_row.uid])
         if run_state is RunState.ALIVE:
             end_run(connection, task_row.run, AGREES[decision.state][0], now, self.figures)
         return Completion(self.task_id, decision.state, decision.reason.value, changed=True)
@@ -137,7 +155,31 @@ def fail(
     reason: Reason = Reason.UNSAID,
     alive: tuple[str, ...] = GOES_ON,
 ) -> Completion:
-    """Fail a run that has not ended, and its task with it; or a task after its run."""
+    """
+    Fail a run that has not ended, and its task with it; or a task after its run.
+
+    A message that the database does not take is left out, for to have failed is more important.
+    """
+    if isinstance(said, Sealed) and said.message is not None:
+        try:
+            return _fail(database, attempt, said, redacted, reason, alive)
+        except Exception as error:
+            if may_pass(error) or isinstance(error, AirflowFailException | TaskNotFoundError):
+                raise
+            # The text of the error may hold content.
+            log.warning("The message of task %s could not be stored: %s", attempt.task_id, type(error).__name__)
+        said, redacted = Sealed(), None
+    return _fail(database, attempt, said, redacted, reason, alive)
+
+
+def _fail(
+    database: SiteDatabase,
+    attempt: Attempt,
+    said: Offer,
+    redacted: Offer | None,
+    reason: Reason,
+    alive: tuple[str, ...],
+) -> Completion:
     with database.transaction() as connection, without_content():
         run_state, ceiling, row = attempt.locked(connection, alive)
         decision = failure(run_state, ceiling, said, redacted, reason)

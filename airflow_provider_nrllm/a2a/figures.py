@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 from decimal import Decimal
 from typing import Any, Final
 
-#: What an unsigned INT takes, and what a DECIMAL(10, 6) does.
-_MOST: Final = 2**32 - 1
+#: What an INT takes on every engine, and what a DECIMAL(10, 6) does.
+_MOST: Final = 2**31 - 1
 _MOST_COST: Final = Decimal("9999.999999")
 
 

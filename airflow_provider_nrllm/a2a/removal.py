@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete, false, or_, select, update
+from sqlalchemy import case, delete, false, or_, select, update
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import ColumnElement
 
@@ -81,15 +81,21 @@ def scrub_page(
     _empty_tasks(connection, lost, ceiling, Reason.NOT_RETAINABLE)
     _empty_tasks(connection, others, ceiling, None)
     done.tasks += len(locked)
-    done.events += _empty_events(connection, lost, others)
+    done.events += empty_events(connection, lost, others)
     return int(page[-1].uid)
 
 
 def _empty_tasks(connection: Connection, uids: Sequence[int], ceiling: Ceiling, reason: Reason | None) -> None:
     if not uids:
         return
+    dialect = connection.dialect.name
     values: dict[str, Any] = {
-        "ceiling": ceiling.value,
+        # Never loosened: the stricter of its own and this one holds, and a name that is not known keeps nothing.
+        "ceiling": case(
+            (value_among(dialect, task.c.ceiling, as_strict_as(ceiling)), task.c.ceiling),
+            (value_among(dialect, task.c.ceiling, as_strict_as(Ceiling.FULL)), ceiling.value),
+            else_=Ceiling.NONE.value,
+        ),
         "revision": task.c.revision + 1,
         "status_message": None,
         "history": None,
@@ -103,7 +109,13 @@ def _empty_tasks(connection: Connection, uids: Sequence[int], ceiling: Ceiling, 
         connection.execute(update(task).where(task.c.uid.in_(uids), made).values(artifacts=None))
 
 
-def _empty_events(connection: Connection, lost: Sequence[int], others: Sequence[int]) -> int:
+def empty_events(connection: Connection, lost: Sequence[int], others: Sequence[int]) -> int:
+    """
+    Empty what the journal holds of tasks, and return how many events that changed.
+
+    :param lost: the tasks whose end says so too, since it had a result
+    :param others: the other tasks
+    """
     emptied = event.c.task.in_([*lost, *others]) & event.c.payload.is_not(None)
     ended = event.c.task.in_(lost) & event.c.state.in_(ENDED)
     return int(

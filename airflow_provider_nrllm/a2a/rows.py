@@ -99,10 +99,11 @@ def is_id(value: object) -> bool:
     return True
 
 
-def lock_run_and_task(connection: Connection, task_id: str) -> tuple[Any, Any]:
+def lock_run_and_task(connection: Connection, task_id: str, *, nowait: bool = False) -> tuple[Any, Any]:
     """
     Lock a task's run (None where it has gone) and then the task, and return both rows.
 
+    :param nowait: whether to fail at once where another holds one of them
     :raises TaskNotFoundError: where there is no such task
     """
     this_task = is_task(connection.dialect.name, task_id)
@@ -110,9 +111,9 @@ def lock_run_and_task(connection: Connection, task_id: str) -> tuple[Any, Any]:
     if run_uid is None:
         raise TaskNotFoundError(task_id)
     run_row = connection.execute(
-        select(run.c.uid, run.c.status, run.c.claimed_by).where(run.c.uid == run_uid).with_for_update()
+        select(run.c.uid, run.c.status, run.c.claimed_by).where(run.c.uid == run_uid).with_for_update(nowait=nowait)
     ).first()
-    task_row = connection.execute(select(task).where(this_task).with_for_update()).first()
+    task_row = connection.execute(select(task).where(this_task).with_for_update(nowait=nowait)).first()
     if task_row is None:
         raise TaskNotFoundError(task_id)
     return run_row, task_row

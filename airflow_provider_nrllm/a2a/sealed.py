@@ -106,6 +106,7 @@ def seal_result(result: Result, seal: Seal, task_id: str) -> Sealed | Unwritable
 
     :param seal: what makes an envelope of a text
     :param task_id: the task that the result is of
+    :raises ConnectionError: where what seals could not be reached, and so :class:`TimeoutError`
     """
 
     def envelope(value: Json, purpose: Purpose) -> str:
@@ -120,6 +121,9 @@ def seal_result(result: Result, seal: Seal, task_id: str) -> Sealed | Unwritable
             message=None if result.message is None else envelope(result.message, Purpose.STATUS_MESSAGE),
             history=tuple(envelope(message, Purpose.HISTORY) for message in result.history),
         )
+    except (ConnectionError, TimeoutError):
+        # It may pass, and nothing is written yet: the same again may succeed.
+        raise
     except Exception as error:
         # Whatever went wrong, the run must not complete without its result; the text may hold content.
         return Unwritable(type(error).__name__)

@@ -21,10 +21,12 @@ class Settling:
 
     :param canceled: those whose run was cancelled
     :param failed: the others, since none of them has a result
+    :param locked: those that another held locked, or their run; the next settling ends them
     """
 
     canceled: int = 0
     failed: int = 0
+    locked: int = 0
 
 
 def left_tasks(connection: Connection, after: int, page_size: int, *, ended_before: int) -> list[tuple[int, str]]:
@@ -55,7 +57,7 @@ def settle_task(connection: Connection, task_id: str, now: int | None, done: Set
     :param now: the time of the status, in Unix seconds; None for the present, once the locks are had
     """
     try:
-        run_row, task_row = lock_run_and_task(connection, task_id)
+        run_row, task_row = lock_run_and_task(connection, task_id, nowait=True)
     except TaskNotFoundError:
         return
     decision = a2a.settled(None if run_row is None else run_row.status)

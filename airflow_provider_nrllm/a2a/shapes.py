@@ -29,6 +29,8 @@ def check_result(result: Result) -> None:
 
     :raises ValueError: names the place of the first fault and what was expected there, never a value
     """
+    if not isinstance(result, Result):
+        raise ValueError(f"result: a {type(result).__name__}; expected a Result")
     artifacts = _listed(result.artifacts, "artifacts")
     if len(artifacts) > MOST_ARTIFACTS:
         raise ValueError(f"artifacts: {len(artifacts)}; expected at most {MOST_ARTIFACTS}, as the journal numbers them")

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from airflow_provider_nrllm.a2a.rules import Reason, Refusal, State, TaskNotFoundError
-from airflow_provider_nrllm.a2a.sealed import Purpose, Unseal
+from airflow_provider_nrllm.a2a.sealed import Purpose, UnreadableError, Unseal
 from airflow_provider_nrllm.a2a.tasks import Task, TaskEvent, withheld
 
 log = logging.getLogger(__name__)
@@ -152,7 +152,9 @@ class _Teller:
     unseal: Unseal
 
     def opened(self, sealed: str, purpose: Purpose) -> dict[str, Any]:
-        opened: dict[str, Any] = json.loads(self.unseal(sealed, purpose, self.task_id))
+        opened: object = json.loads(self.unseal(sealed, purpose, self.task_id))
+        if not isinstance(opened, dict):
+            raise UnreadableError("a value does not open to a JSON object")
         return opened
 
     def status(self, state: State, at: int, message: str | None, reason: str, is_withheld: bool) -> dict[str, Any]:

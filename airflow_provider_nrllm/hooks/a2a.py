@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import ColumnElement
 
 from airflow_provider_nrllm.a2a.check import Finding, find_late, find_violations
@@ -35,6 +36,7 @@ from airflow_provider_nrllm.a2a.shapes import check_message, check_result
 from airflow_provider_nrllm.a2a.tables import A2A_TABLES, event, run, task
 from airflow_provider_nrllm.a2a.tasks import JournalPage, Task, TaskEvent
 from airflow_provider_nrllm.database.conditions import slices
+from airflow_provider_nrllm.database.errors import is_locked
 from airflow_provider_nrllm.database.hook import SiteHook
 from airflow_provider_nrllm.database.requirements import Requirements
 from airflow_provider_nrllm.exceptions import NrLlmSchemaError
@@ -108,9 +110,9 @@ class NrLlmA2AHook(SiteHook):
             sealed or locked
         :raises TaskNotFoundError: where there is no such task
         """
-        for offered in (result, redacted):
-            if offered is not None:
-                check_result(offered)
+        check_result(result)
+        if redacted is not None:
+            check_result(redacted)
         attempt = self._attempt(task_id, claimed_by, ceiling, now, figures)
         # Sealing may be slow, and locks are held for as short as can be.
         whole = seal_result(result, seal, task_id)
@@ -158,6 +160,8 @@ class NrLlmA2AHook(SiteHook):
         now: int | None,
         figures: RunFigures | None,
     ) -> Attempt:
+        if not isinstance(figures, RunFigures | None):
+            raise ValueError(f"figures is a {type(figures).__name__}; expected RunFigures")
         columns = figures.columns() if figures else {}
         return Attempt(task_id, claimed_by, ceiling, now, columns, self.database.largest_statement())
 
@@ -180,8 +184,13 @@ class NrLlmA2AHook(SiteHook):
                 with connection.begin():
                     page = left_tasks(connection, page[-1][0], page_size, ended_before=ended_before)
                 for _, task_id in page:
-                    with connection.begin(), without_content():
-                        settle_task(connection, task_id, now, done)
+                    try:
+                        with connection.begin(), without_content():
+                            settle_task(connection, task_id, now, done)
+                    except DBAPIError as error:
+                        if not is_locked(error):
+                            raise
+                        done.locked += 1
         return done
 
     def scrub(
@@ -209,6 +218,7 @@ class NrLlmA2AHook(SiteHook):
             raise ValueError("task_ids is a text; expected a list of the ids of tasks")
         if task_ids is None and runs is None:
             raise ValueError("neither task_ids nor runs; expected one of them, or scrub_installation for all tasks")
+        _check_uids(runs or ())
         _check_page_size(page_size)
         done = Removal()
         dialect = self.database.engine.dialect.name
@@ -340,7 +350,9 @@ class NrLlmA2AHook(SiteHook):
         A run that goes on keeps its task. Safe to repeat.
 
         :param runs: the uids of the runs
+        :raises ValueError: for a uid that is not a whole number
         """
+        _check_uids(runs)
         with self.database.transaction() as connection:
             return delete_of_runs(connection, runs)
 
@@ -376,5 +388,11 @@ class NrLlmA2AHook(SiteHook):
 
 def _check_page_size(page_size: int) -> None:
     # Of no page at all, a scrub would end with nothing scrubbed and no word of it.
-    if page_size < 1:
-        raise ValueError(f"page_size is {page_size}; expected at least 1")
+    if type(page_size) is not int or page_size < 1:
+        raise ValueError(f"page_size is {page_size!r}; expected a whole number, at least 1")
+
+
+def _check_uids(uids: object) -> None:
+    # As a text, a database might find one, and this not know it again.
+    if not isinstance(uids, Sequence) or not all(type(uid) is int for uid in uids):
+        raise ValueError("runs are not uids; expected a list of whole numbers")

@@ -128,7 +128,8 @@ class NrLlmSettleA2AOperator(_A2AOperator):
     Writes tasks and nothing else: canceled after a cancelled run, else failed. Safe to repeat and to run beside
     the projector, which tells clients of it. Rules: ADR-282.
 
-    Returns counts, and attaches them to its outlet assets: the tasks canceled and failed.
+    Returns counts, and attaches them to its outlet assets: the tasks canceled and failed, and those that another held
+    locked, which the next run ends.
 
     :param nrllm_conn_id: the Airflow connection to the TYPO3 database
     :param lag: how long ago a run must have ended: the extension may be about to end its task
@@ -144,7 +145,7 @@ class NrLlmSettleA2AOperator(_A2AOperator):
         self.hook.require_tables()
         done = self.hook.settle(lag=int(self.lag.total_seconds()))
         self.log.info("Ended after their runs: %d tasks canceled, %d failed", done.canceled, done.failed)
-        counts = {"canceled": done.canceled, "failed": done.failed}
+        counts = {"canceled": done.canceled, "failed": done.failed, "locked": done.locked}
         attach_counts(self, context, counts)
         return counts
 

@@ -200,6 +200,55 @@ def test_what_was_kept_under_a_looser_ceiling_does_not_outlive_it(a2a_site: Site
     assert ["redacted asked", "redacted done"] == texts(row_of(a2a_site.engine, task, 1)["history"])
 
 
+@pytest.mark.parametrize("ceiling", ["redacted", "metadata", "none"])
+def test_what_was_told_under_a_looser_ceiling_does_not_outlive_it(a2a_site: Site, ceiling: str) -> None:
+    hook = hook_of(a2a_site)
+    task_id = add_task(a2a_site.engine, status_message=seal('"working on it"'))
+    hook.project()
+    hook.complete(task_id, result(), seal=seal, redacted=result("redacted"), ceiling=lambda: ceiling, now=NOW)
+    first = hook.events(task_id)[1][0]
+    assert (1, None, "RESULT_NOT_RETAINABLE") == (first.revision, first.payload, first.reason)
+    assert [] == hook.check(lag=10**10, now=NOW)[0]
+
+
+@pytest.mark.parametrize(
+    "said", ["nrv1:" + "x" * 17_000_000, "nrv1:\ud800"], ids=["larger than its column", "no Unicode"]
+)
+def test_a_run_fails_also_if_its_message_cannot_be_stored(a2a_site: Site, said: str) -> None:
+    task_id = add_task(a2a_site.engine)
+    done = hook_of(a2a_site).fail(task_id, message=message("sorry"), seal=lambda *_: said)
+    assert (State.FAILED, "") == (done.state, done.reason)
+    assert ("failed", None) == (
+        row_of(a2a_site.engine, run, 1001)["status"], row_of(a2a_site.engine, task, 1)["status_message"]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("given", [None, {}, "answer"])
+def test_what_is_not_a_result_or_not_figures_is_refused_and_nothing_is_written(a2a_site: Site, given: Any) -> None:
+    task_id = add_task(a2a_site.engine)
+    hook = hook_of(a2a_site)
+    with pytest.raises(ValueError, match="expected a Result"):
+        hook.complete(task_id, given, seal=seal)
+    if given is not None:
+        with pytest.raises(ValueError, match="expected RunFigures"):
+            hook.complete(task_id, result(), seal=seal, figures=given)
+        with pytest.raises(ValueError, match="expected RunFigures"):
+            hook.fail(task_id, figures=given)
+    assert "running" == row_of(a2a_site.engine, run, 1001)["status"]
+
+
+@pytest.mark.parametrize("error", [ConnectionError, TimeoutError])
+def test_a_vault_that_is_away_fails_no_run(a2a_site: Site, error: type[Exception]) -> None:
+    def away(*_: str) -> str:
+        raise error("vault.example.org")
+
+    task_id = add_task(a2a_site.engine)
+    with pytest.raises(error):
+        hook_of(a2a_site).complete(task_id, result(), seal=away)
+    assert "running" == row_of(a2a_site.engine, run, 1001)["status"]
+    assert "completed" == hook_of(a2a_site).complete(task_id, result(), seal=seal).state
+
+
 @pytest.mark.parametrize(("ceiling", "kept"), [("full", "sorry"), ("redacted", "redacted"), ("none", None)])
 def test_a_failed_run_keeps_its_message_as_far_as_the_ceiling_lets_it(
     a2a_site: Site, ceiling: str, kept: str | None

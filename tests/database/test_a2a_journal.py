@@ -455,5 +455,5 @@ def test_a_caller_sees_the_tasks_of_the_contexts_that_are_its_own(a2a_site: Site
     ids=["project", "settle", "scrub", "scrub_installation", "delete_lost"],
 )
 def test_a_page_of_nothing_is_refused(a2a_site: Site, act: Any) -> None:
-    with pytest.raises(ValueError, match="expected at least 1"):
+    with pytest.raises(ValueError, match="expected a whole number, at least 1"):
         act(hook_of(a2a_site))

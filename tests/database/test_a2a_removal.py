@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from sqlalchemy import delete, update
@@ -139,6 +140,42 @@ def test_some_tasks_are_scrubbed_and_no_others(a2a_site: Site) -> None:
     assert [None, None, True] == [row["artifacts"] and True for row in rows_of(a2a_site.engine, task)]
     with pytest.raises(ValueError, match="task_ids is a text"):
         hook.scrub("metadata", ids[1])
+
+
+@pytest.mark.parametrize(
+    ("own", "wanted", "expected"),
+    [
+        ("none", "full", "none"),
+        ("metadata", "redacted", "metadata"),
+        ("metadata", "none", "none"),
+        ("redacted", "full", "redacted"),
+        ("", "full", "none"),
+        ("FULL", "redacted", "none"),
+        ("full", "redacted", "redacted"),
+    ],
+)
+def test_a_scrub_never_loosens_a_ceiling(a2a_site: Site, own: str, wanted: str, expected: str) -> None:
+    hook = hook_of(a2a_site)
+    task_id = add_task(a2a_site.engine, ceiling=own, status_message=seal('"working on it"'), history=None)
+    hook.complete(add_task(a2a_site.engine, 2), result(), seal=seal, now=NOW)
+    with a2a_site.engine.begin() as connection:
+        connection.execute(update(task).where(task.c.uid == 2).values(ceiling=own))
+    hook.project()
+    hook.scrub_installation(wanted)
+    assert {expected} == {row["ceiling"] for row in rows_of(a2a_site.engine, task)}
+    assert [] == hook.check(lag=10**10, now=NOW)[0]
+    assert "RESULT_NOT_RETAINABLE" == hook.complete(task_id, result(), seal=seal, now=NOW).reason
+
+
+@pytest.mark.parametrize("runs", ["1001", ["1001"], ["1001x"], [True], [1.5], 1001])
+def test_runs_are_named_by_whole_numbers(a2a_site: Site, runs: Any) -> None:
+    add_task(a2a_site.engine)
+    hook = hook_of(a2a_site)
+    with pytest.raises(ValueError, match="expected a list of whole numbers"):
+        hook.delete(runs)
+    with pytest.raises(ValueError, match="expected a list of whole numbers"):
+        hook.scrub("none", runs=runs)
+    assert [1] == [row["revision"] for row in rows_of(a2a_site.engine, task)]
 
 
 @pytest.mark.parametrize("own", ["", "a newer one", "FULL", "none", "metadata"])

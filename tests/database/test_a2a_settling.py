@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import select
 
 from airflow_provider_nrllm.a2a.rules import State
 from airflow_provider_nrllm.a2a.settling import Settling
@@ -72,6 +73,17 @@ def test_a_task_that_has_ended_and_one_that_lost_its_run_are_left(a2a_site: Site
     before = rows_of(a2a_site.engine, task)
     assert Settling() == hook.settle(now=NOW)
     assert before == rows_of(a2a_site.engine, task)
+
+
+def test_a_task_that_another_holds_is_left_to_the_next_settling(a2a_server: Site) -> None:
+    for uid in (1, 2, 3):
+        add_task(a2a_server.engine, uid, run_row={"status": "failed", "finished_at": LONG_AGO})
+    hook = hook_of(a2a_server)
+    with a2a_server.engine.begin() as other:
+        other.execute(select(task.c.uid).where(task.c.uid == 1).with_for_update())
+        other.execute(select(run.c.uid).where(run.c.uid == 1002).with_for_update())
+        assert Settling(failed=1, locked=2) == hook.settle(now=NOW)
+    assert Settling(failed=2) == hook.settle(now=NOW)
 
 
 def test_more_tasks_than_a_page_are_settled_each_once(a2a_site: Site) -> None:

@@ -13,6 +13,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 
 from airflow_provider_nrllm.a2a import rules as a2a
 from airflow_provider_nrllm.a2a.rules import Reason, State
+from airflow_provider_nrllm.a2a.sealed import UnreadableError
 from airflow_provider_nrllm.a2a.tasks import Task, TaskEvent, events_of, withheld
 from airflow_provider_nrllm.a2a.wire import (
     error_json,
@@ -101,6 +102,15 @@ def test_one_task_whose_values_do_not_open_does_not_keep_the_others_from_a_page(
     assert [True, False, True] == ["artifacts" in each for each in shown]
     assert "The content of this task cannot be shown." == shown[1]["status"]["message"]["parts"][0]["text"]
     assert ["A2A task 2 is listed without its content: ValueError"] == caplog.messages
+
+
+@pytest.mark.parametrize("opened", ['"text"', "[1]", "5", "null"])
+def test_a_value_that_opens_to_no_object_is_withheld(opened: str) -> None:
+    odd = sealed_task(status_message=seal(opened))
+    with pytest.raises(UnreadableError):
+        task_json(odd, unseal=unseal)
+    shown = list_json([odd], next_page_token="", page_size=1, total_size=1, unseal=unseal)
+    ParseDict(shown, a2a_pb2.ListTasksResponse())
 
 
 @pytest.mark.parametrize(("length", "shown"), [(None, 3), (0, 0), (1, 1), (2, 2), (3, 3), (9, 3)])
