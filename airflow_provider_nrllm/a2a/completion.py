@@ -13,7 +13,16 @@ from sqlalchemy.engine import Connection
 
 from airflow_provider_nrllm.a2a import rules as a2a
 from airflow_provider_nrllm.a2a.removal import empty_events
-from airflow_provider_nrllm.a2a.rows import end_run, lock_run_and_task, present, state_of, task, without_content
+from airflow_provider_nrllm.a2a.rows import (
+    STATEMENT_BYTES,
+    end_run,
+    lock_run_and_task,
+    present,
+    state_of,
+    task,
+    without_content,
+    written_size,
+)
 from airflow_provider_nrllm.a2a.rules import (
     AGREES,
     GOES_ON,
@@ -37,8 +46,6 @@ Offer = Sealed | Unwritable
 
 #: What MEDIUMTEXT takes.
 MEDIUMTEXT_BYTES: Final = 16_777_215
-#: What a statement that writes a value has besides it, and more.
-_STATEMENT_BYTES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,20 +216,15 @@ def _statements(
 
     :raises ValueError: for a value that no statement or no column takes; the server would hang up or cut it off
     """
-    sizes = {name: _size(value) for name, value in content.items() if value is not None}
-    most = MEDIUMTEXT_BYTES if largest is None else min(MEDIUMTEXT_BYTES, largest - _STATEMENT_BYTES)
+    sizes = {name: written_size(value) for name, value in content.items() if value is not None}
+    most = MEDIUMTEXT_BYTES if largest is None else min(MEDIUMTEXT_BYTES, largest - STATEMENT_BYTES)
     if any(size > most for size in sizes.values()):
         raise ValueError("a value is larger than the database takes")
-    if largest is None or sum(sizes.values()) + _STATEMENT_BYTES <= largest:
+    if largest is None or sum(sizes.values()) + STATEMENT_BYTES <= largest:
         yield {**values, **content}
     else:
         yield values
         yield from ({name: value} for name, value in content.items())
-
-
-def _size(value: str) -> int:
-    """Return how many bytes a text has in a statement, where some characters are written as two."""
-    return len(value.encode()) + sum(map(value.count, "\0'\"\\\n\r\x1a"))
 
 
 def _history(task_row: Any, ceiling: Ceiling, decision: Decision, stored: Sealed) -> str | None:

@@ -14,10 +14,12 @@ from airflow_provider_nrllm.a2a.rows import (
     HAS_EVENTS_OF_ITS_REVISION,
     HAS_RUN,
     HAS_TERMINAL_EVENT,
+    STATEMENT_BYTES,
     event,
     present,
     task,
     whole_task,
+    written_size,
 )
 from airflow_provider_nrllm.a2a.sealed import UnreadableError
 from airflow_provider_nrllm.a2a.tasks import Task, events_of
@@ -62,7 +64,9 @@ def due_tasks(connection: Connection, after: int, page_size: int) -> list[int]:
     return [row.uid for row in connection.execute(query)]
 
 
-def project_task(connection: Connection, uid: int, now: int | None, projection: Projection) -> None:
+def project_task(
+    connection: Connection, uid: int, now: int | None, projection: Projection, largest: int | None = None
+) -> None:
     """
     Write the events of a task's newest revision in a transaction of its own.
 
@@ -70,6 +74,7 @@ def project_task(connection: Connection, uid: int, now: int | None, projection: 
     that cannot be written now is counted, and the others do not wait for it.
 
     :param now: the time of writing, in Unix seconds; None for the present, once the lock is had
+    :param largest: how many bytes a statement may have: the server hangs up on a larger one; None for no limit
     """
     try:
         with connection.begin():
@@ -93,6 +98,10 @@ def project_task(connection: Connection, uid: int, now: int | None, projection: 
                 }
                 for entry in events_of(stored)
             ]
+            most = None if largest is None else largest - STATEMENT_BYTES
+            if most is not None and any(written_size(str(row["payload"] or "")) > most for row in rows):
+                projection.refused.append(uid)
+                return
             for some in _slices(rows):
                 connection.execute(insert(event).values(some))
     except IntegrityError:

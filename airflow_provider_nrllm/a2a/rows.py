@@ -54,6 +54,10 @@ def holds_more_than_its_ceiling(dialect: str) -> ColumnElement[bool]:
 _STATES: Final = tuple(state.value for state in State if state is not State.UNSPECIFIED)
 
 
+#: What a statement that writes a value has besides it, and more.
+STATEMENT_BYTES: Final = 1000
+
+
 class StorageError(AirflowException):
     """The database did not take a row. The message says no word of what was in it."""
 
@@ -70,6 +74,11 @@ def without_content() -> Iterator[None]:
     except (IntegrityError, DataError, InternalError) as error:
         refused: DatabaseError = error
         raise StorageError(f"The database did not take a row: {named(refused)}") from None
+
+
+def written_size(value: str) -> int:
+    """Return how many bytes a text has in a statement, where some characters are written as two."""
+    return len(value.encode()) + sum(map(value.count, "\0'\"\\\n\r\x1a"))
 
 
 def present(now: int | None = None) -> int:

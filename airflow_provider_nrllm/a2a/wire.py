@@ -20,6 +20,9 @@ from airflow_provider_nrllm.a2a.tasks import Task, TaskEvent, withheld
 
 log = logging.getLogger(__name__)
 
+#: The last second that has a year of four digits.
+_LATEST: Final = 253_402_300_799
+
 #: What a client is told where there is no result, in place of a status message (ADR-282).
 _TEXTS: Final = {
     Reason.NOT_RETAINABLE: "The result could not be kept under this installation's privacy policy.",
@@ -140,7 +143,7 @@ def state_name(state: State) -> str:
 
 def timestamp(seconds: int) -> str:
     """Return a time in UTC with milliseconds and ``Z``; the tables keep whole seconds."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    return datetime.fromtimestamp(min(seconds, _LATEST), UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 
 @dataclass(frozen=True, slots=True)

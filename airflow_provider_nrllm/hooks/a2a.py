@@ -264,7 +264,7 @@ class NrLlmA2AHook(SiteHook):
         :param now: the time of writing, in Unix seconds; by default the present
         """
         _check_page_size(page_size)
-        projection = Projection()
+        projection, largest = Projection(), self.database.largest_statement()
         with self.database.connection() as connection:
             page = [0]
             while page:
@@ -272,7 +272,7 @@ class NrLlmA2AHook(SiteHook):
                     page = due_tasks(connection, page[-1], page_size)
                 for uid in page:
                     with without_content():
-                        project_task(connection, uid, now, projection)
+                        project_task(connection, uid, now, projection, largest)
         return projection
 
     def task(self, task_id: str) -> Task:

@@ -353,6 +353,14 @@ def test_a_server_that_takes_small_statements_stores_what_it_can_and_refuses_the
         assert ["", "RESULT_NOT_STORED", ""] == [each.reason for each in done]
         assert (3, []) == ((projected := hook.project()).tasks, projected.refused)
         assert [] == hook.check(lag=0)[0]
+        # A value that was stored while the limit was higher stops no other.
+        with a2a_site.engine.begin() as connection:
+            connection.execute(text("SET GLOBAL max_allowed_packet = 16777216"))
+        add_task(NrLlmA2AHook(a2a_site.conn_id).database.engine, 4, status_message="nrv1:" + "x" * 1_100_000)
+        with a2a_site.engine.begin() as connection:
+            connection.execute(text("SET GLOBAL max_allowed_packet = 1048576"))
+        add_task(a2a_site.engine, 5)
+        assert (1, [4]) == ((projected := hook_of(a2a_site).project()).tasks, projected.refused)
     finally:
         with a2a_site.engine.begin() as connection:
             connection.execute(text("SET GLOBAL max_allowed_packet = :largest"), {"largest": largest})

@@ -206,6 +206,7 @@ def test_an_error_has_the_code_and_the_reason_of_a2a(error: Any, expected: Any, 
 
 def test_a_time_is_utc_with_milliseconds_and_a_z() -> None:
     assert "2023-11-14T22:13:20.000Z" == timestamp(1_700_000_000)
+    assert "9999-12-31T23:59:59.000Z" == timestamp(10**14)
     status = ParseDict({"state": 1, "timestamp": timestamp(0)}, a2a_pb2.TaskStatus())
     assert MessageToDict(status)["timestamp"].startswith("1970-01-01T00:00:00")
 
